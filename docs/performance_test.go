@@ -132,7 +132,7 @@ func (f figures) expected() string {
 			"262,144 objects") + " MiB"},
 		{"reading a person's state", "50,000 people, three levels", f.sql("reading an object's state", "Sluice") +
 			" a second"},
-		{"`Budget` at 100 values of ε", "1,000,000 people", f.bench("budget of everybody at 100 values of ε, in s",
+		{"`Budget` at 100 values of ε", "1,000,000 people", f.bench("budget of all people at 100 values of ε, in s",
 			"1,000,000 people") + " s"},
 		{"an audit, one core", "120,000 people", f.bench("verify on one core, events a second", "") + " events a second"},
 		{"an audit, all cores", sizes, f.growth("verify, events/s") + " events a second"},

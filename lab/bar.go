@@ -11,7 +11,7 @@ import (
 // bar shows on a terminal how many runs are done. A nil one shows nothing.
 type bar struct{ shown *progressbar.ProgressBar }
 
-// newBar returns a bar, or nil if standard error is no terminal or the user wants none.
+// newBar returns a bar, or nil if standard error is not a terminal, or with --quiet.
 func (p *printer) newBar(runs int) *bar {
 	file, isFile := p.stderr.(*os.File)
 	if p.quiet || !isFile || !term.IsTerminal(int(file.Fd())) {

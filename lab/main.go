@@ -1,8 +1,8 @@
-// Command lab repeats experiments of the papers that Sluice rests on, and computes their formulas.
-// It is a module of its own: neither the ledger nor its command links what only experiments need.
-// "go run . help" lists the commands.
+// Command lab repeats experiments of the papers on which Sluice is based, and computes their
+// formulas. It is a separate module, so that the ledger and its command do not link packages for
+// experiments. "go run . help" lists the commands.
 //
-// Benchmarks are programs of their own in this module; README.md lists them.
+// Benchmarks are separate programs in this module. README.md lists them.
 package main
 
 import (
@@ -51,7 +51,7 @@ func (p *printer) rootCommand() *cobra.Command {
 		Long: `Repeat the papers' experiments, and compute their formulas. No ledger is needed.
 
 Exit codes: 0 done; 1 unexpected; 2 wrong usage or input. "go run" returns 1 for both; build the program to
-tell them apart.`,
+distinguish them.`,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return checkNotEmpty(cmd.Flags()) },
@@ -73,7 +73,7 @@ neighbour of another colour is on the boundary. The probabilities there determin
 is from the boundary, the likelier is the true answer. "ledgerctl mechanism solve" computes them on a given graph.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return usageError(`run "lab mechanism --help"`, "say which mechanism to compute: line or rainbow")
+			return usageError(`run "lab mechanism --help"`, "no mechanism given: line or rainbow")
 		},
 	}
 	mechanism.AddCommand(p.lineCommand(), p.rainbowCommand())
@@ -81,12 +81,13 @@ is from the boundary, the likelier is the true answer. "ledgerctl mechanism solv
 	return root
 }
 
-// checkNotEmpty refuses an empty flag: it is most often a variable of the shell that is not set.
+// checkNotEmpty returns an error for an empty flag, which is most often an unset variable of the
+// shell.
 func checkNotEmpty(flags *pflag.FlagSet) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
 		if f.Value.Type() == "string" && f.Value.String() == "" && err == nil {
-			err = usageError("is a variable of the shell not set? leave the flag out if nothing is meant",
-				"--%s is empty", f.Name)
+			err = usageError("is a variable of the shell not set? to give no value, omit the flag", "--%s is empty",
+				f.Name)
 		}
 	})
 	return err
@@ -109,13 +110,13 @@ func action(work func(ctx context.Context) error) func(*cobra.Command, []string)
 	}
 }
 
-// require marks flags without which a command makes no sense.
+// require marks flags as required.
 func require(cmd *cobra.Command, names ...string) {
 	for _, name := range names {
-		// It fails only for a flag that is not defined; then every call of the command fails.
+		// Fails only for a flag that is not defined; then every call of the command fails.
 		_ = cmd.MarkFlagRequired(name)
 	}
 }
 
-// oneLine keeps a message on one line.
+// oneLine returns a message on one line.
 func oneLine(text string) string { return strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ") }

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicedp/sluice/lab/internal/chart"
 )
 
-// picture is a file that gets its name when it is complete. A nil one is none.
+// picture is a file that gets its name when it is complete. A nil picture writes nothing.
 type picture struct {
 	path   string
 	format string // "png" or "svg"
@@ -42,7 +42,7 @@ func newPicture(flag, path string) (*picture, error) {
 	return &picture{path, format, file}, nil
 }
 
-// save draws a plot of a size in points into the file, and gives the file its name.
+// save draws a plot with a size in points into the file, and gives the file its name.
 func (p *picture) save(drawn *plot.Plot, width, height float64) error {
 	if err := chart.WriteWithLegend(p.file, drawn, p.format, width, height); err != nil {
 		return err

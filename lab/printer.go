@@ -50,7 +50,7 @@ type result interface {
 type printer struct {
 	stdout, stderr io.Writer
 	json           bool
-	quiet          bool // without a progress bar
+	quiet          bool // no progress bar
 }
 
 func (p *printer) print(r result) error {
@@ -69,7 +69,7 @@ func (p *printer) fail(err error) int {
 	if class.kind == "interrupted" {
 		message = class.kind
 	}
-	// An error of standard error has nowhere to go.
+	// An error in writing to standard error cannot be reported.
 	if p.json {
 		details := map[string]string{}
 		if class.hint != "" {
@@ -106,8 +106,8 @@ func writeJSON(w io.Writer, value any) error {
 	return encoder.Encode(value)
 }
 
-// number is a float64 with 17 significant digits in JSON, enough to read the same one back. NaN and
-// infinities are null.
+// number is a float64 with 17 significant digits in JSON, so that the same number can be read back.
+// NaN and infinities are null.
 type number float64
 
 // MarshalJSON implements [json.Marshaler].

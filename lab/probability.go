@@ -68,7 +68,8 @@ func (l *law) Set(text string) error {
 func (l *law) String() string { return "" } // the flags have no defaults
 func (l *law) Type() string   { return "law" }
 
-// maxSteps is the largest --n, and maxNumbers how many probabilities one command prints at most.
+// maxSteps is the largest --n. maxNumbers is the largest number of probabilities that a command
+// prints.
 const (
 	maxSteps   = 1_000_000
 	maxNumbers = 5_000_000

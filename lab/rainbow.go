@@ -42,7 +42,7 @@ the preferred answer, for the first two together and so on, where growth by all 
 	f.bounds.flags(flags)
 	flags.IntVar(&f.n, "n", 0, "the largest distance, `N`")
 	flags.StringVar(&f.plot, "plot", "", "draw them into this `FILE`, a .png or .svg")
-	// It fails only for a flag that was not defined.
+	// Fails only for a flag that was not defined.
 	_ = cmd.MarkFlagFilename("plot", "svg", "png")
 	require(cmd, "boundary", "epsilon", "n")
 	return cmd
@@ -66,7 +66,7 @@ func (p *printer) rainbow(ctx context.Context, f *rainbowFlags) error {
 	drawn := figures.Rainbow{Answers: len(f.boundary), Epsilon: f.epsilon, Delta: f.delta}
 	var at []float64
 	err = eachStep(ctx, f.n, func(distance int) (err error) {
-		// A single step is quick, and so many add up to no error that matters.
+		// A single step is fast, and the error of this many steps is negligible.
 		const most = 1000
 		if distance%most == 0 {
 			at, err = f.privacy().Law(f.boundary, distance)

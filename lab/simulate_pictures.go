@@ -15,9 +15,9 @@ import (
 // pictures are the files of the figures of an experiment, by the figure's number.
 type pictures map[string][]*picture
 
-// newPictures creates the files of all figures, each as PNG and SVG, in a directory, which it makes
-// if there is none. If dir is empty there are no files. The files that it has created before an
-// error are returned with it, to be discarded.
+// newPictures creates the files of all figures, each as PNG and SVG, in a directory, which it
+// creates if necessary. If dir is empty, it creates nothing. After an error it also returns the
+// files that it has created, so that the caller discards them.
 func newPictures(dir string, ids []string) (pictures, error) {
 	if dir == "" {
 		return nil, nil

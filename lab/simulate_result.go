@@ -10,7 +10,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// simulateChance is the probability of each comparison to fail by bad luck.
+// simulateChance is the probability that a comparison fails by chance.
 const simulateChance = 1e-6
 
 type simulateResult struct {
@@ -20,7 +20,7 @@ type simulateResult struct {
 	Epsilon     []privacy.Epsilon  `json:"epsilon"` // of the levels
 	Chance      number             `json:"chance"`
 	Comparisons []comparisonResult `json:"comparisons"`
-	Outside     int                `json:"outside"` // how many comparisons are not within
+	Outside     int                `json:"outside"` // number of comparisons that are not within
 	Figures     []figureResult     `json:"figures"`
 	Files       []string           `json:"files"`
 }
@@ -99,10 +99,10 @@ func newFigureResult(f simulate.Figure) figureResult {
 	return out
 }
 
-// lines joins the lines of a name that a picture breaks.
+// lines joins the lines of a name that is broken for a picture.
 func lines(name string) string { return strings.ReplaceAll(name, "\n", " ") }
 
-// Table has a part for each share that was estimated, with a line for each level, and one for the
+// Table writes a part for each estimated share, with a line for each level, and a part for the
 // attacks.
 func (r simulateResult) Table(w io.Writer) {
 	fmt.Fprintf(w, "experiment\t%s\nobjects\t%d\nruns\t%d\n", r.Experiment, r.Objects, r.Runs)
@@ -135,7 +135,7 @@ func tableShare(w io.Writer, mean, variance comparisonResult) {
 		variance.Measured, variance.mark(), variance.Theory, variance.Low, variance.High)
 }
 
-// figuresOf names the figures that comparisons are from.
+// figuresOf returns the names of the figures of comparisons.
 func figuresOf(comparisons ...comparisonResult) string {
 	var names []string
 	for _, c := range comparisons {
@@ -150,7 +150,7 @@ func figuresOf(comparisons ...comparisonResult) string {
 	return "Figures " + strings.Join(names, ", ")
 }
 
-// errorRate is what theory says of an attack.
+// errorRate returns the theoretical error rate of an attack.
 func (c comparisonResult) errorRate() string {
 	if c.High == 1 {
 		return fmt.Sprintf("%.4f or more (± %.4f)", c.Theory, c.Theory-c.Low)
@@ -158,7 +158,7 @@ func (c comparisonResult) errorRate() string {
 	return fmt.Sprintf("%.4f ± %.4f", c.Theory, c.Theory-c.Low)
 }
 
-// mark draws the eye to what theory does not explain.
+// mark returns a mark for a number that does not agree with theory.
 func (c comparisonResult) mark() string {
 	if c.Within {
 		return ""
@@ -168,9 +168,9 @@ func (c comparisonResult) mark() string {
 
 func (r simulateResult) verdict() string {
 	if r.Outside == 0 {
-		return fmt.Sprintf("All %d measured numbers are where theory says.", len(r.Comparisons))
+		return fmt.Sprintf("All %d measured numbers agree with theory.", len(r.Comparisons))
 	}
-	return fmt.Sprintf("%d of %d measured numbers are not where theory says, and marked with !; each would be by bad "+
-		"luck once in %.0f times.",
+	return fmt.Sprintf("%d of %d measured numbers do not agree with theory, and are marked with !; by chance, each "+
+		"does so once in %.0f times.",
 		r.Outside, len(r.Comparisons), 1/r.Chance)
 }

@@ -24,7 +24,7 @@ func TestDisagreementIsMarked(t *testing.T) {
 		"\t0.7000\t0.6000 ± 0.1000\t0.02 !\t0.01 (0.005 to 0.015)\n",
 		"\nAttacks at ε=0.000: Figure 2(c)\n",
 		"\nby luck\t0.1000 !\t0.3000 or more (± 0.0500)\n",
-		"\n2 of 3 measured numbers are not where theory says, and marked with !; each would be by bad luck once in 1000000 times.\n",
+		"\n2 of 3 measured numbers do not agree with theory, and are marked with !; by chance, each does so once in 1000000 times.\n",
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is not in:\n%s", want, &text)

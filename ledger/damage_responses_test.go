@@ -769,7 +769,7 @@ func TestUnaryStatement_Altered_NamesTheFault(t *testing.T) {
 	for i := range st.Released {
 		other := copyOf(t, st)
 		other.Released[i].Response = flippedBit(t, bitsOf(t, st.Released[i].Response), i).String()
-		wantFault(t, "a bit of what was released", other, o.keys, "released is not what the events come to")
+		wantFault(t, "a bit of what was released", other, o.keys, "released differs from the value computed from the events")
 	}
 	small, _ := smallIssuer(t)
 	whole := text(t, statementOf(t, small.Ledger, "ann's", "ann"))
@@ -936,7 +936,7 @@ func TestFiniteStatement_Altered_NamesTheFault(t *testing.T) {
 	for i := range st.Released {
 		other := copyOf(t, st)
 		other.Released[i].Response = map[bool]string{true: "B", false: "A"}[st.Released[i].Response == "A"]
-		wantFault(t, "another output released", other, o.keys, "released is not what the events come to")
+		wantFault(t, "another output released", other, o.keys, "released differs from the value computed from the events")
 	}
 	// The channels of a mechanism are checked, too.
 	channels := newIssuer(t, 1)

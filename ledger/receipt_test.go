@@ -273,7 +273,7 @@ func TestReceiptVerify_OtherCheckpoint_IsAFault(t *testing.T) {
 		"other root":   {func(c *merkle.Checkpoint) { c.Root[0]++ }, "do not give the root"},
 		"other size":   {func(c *merkle.Checkpoint) { c.Size *= 2 }, "proof"},
 		"smaller size": {func(c *merkle.Checkpoint) { c.Size = 3 }, "has no leaf with index"},
-		"size 0":       {func(c *merkle.Checkpoint) { c.Size = 0 }, "of 0 events"},
+		"size 0":       {func(c *merkle.Checkpoint) { c.Size = 0 }, "has 0 events"},
 	} {
 		other := copyOf(t, r)
 		other.Evidence.Checkpoint = signChanged(t, o, test.change)
@@ -312,15 +312,15 @@ func TestReceiptVerify_Spliced_IsAFault(t *testing.T) {
 			*r = two
 			r.Responses = responses
 		}, "is expected here"},
-		"swapped":               {func(r *evidence.Receipt) { r.Responses[0], r.Responses[1] = r.Responses[1], r.Responses[0] }, "names come in order"},
-		"dropped":               {func(r *evidence.Receipt) { r.Responses = r.Responses[:2] }, "there are 2 responses of 3"},
+		"swapped":               {func(r *evidence.Receipt) { r.Responses[0], r.Responses[1] = r.Responses[1], r.Responses[0] }, "the names are in order"},
+		"dropped":               {func(r *evidence.Receipt) { r.Responses = r.Responses[:2] }, "the receipt has 2 responses, the sale 3"},
 		"dropped in the middle": {func(r *evidence.Receipt) { r.Responses = slices.Delete(r.Responses, 1, 2) }, "is expected here"},
 		"dropped and counted so": {func(r *evidence.Receipt) {
 			r.Price -= r.Responses[2].Price
 			r.Responses, r.Objects = r.Responses[:2], 2
 		}, "the sale (its number"},
-		"none":         {func(r *evidence.Receipt) { r.Responses = nil }, "there are 0 responses"},
-		"none of none": {func(r *evidence.Receipt) { r.Responses, r.Objects = nil, 0 }, "there are 0 responses"},
+		"none":         {func(r *evidence.Receipt) { r.Responses = nil }, "the receipt has 0 responses"},
+		"none of none": {func(r *evidence.Receipt) { r.Responses, r.Objects = nil, 0 }, "the receipt has 0 responses"},
 		"twice":        {func(r *evidence.Receipt) { r.Responses = append(r.Responses, r.Responses[2]) }, "each once"},
 		"one more": {func(r *evidence.Receipt) {
 			more := r.Responses[2]
@@ -340,8 +340,8 @@ func TestReceiptVerify_Spliced_IsAFault(t *testing.T) {
 		"erased":                            {func(r *evidence.Receipt) { erase(&r.Responses[1], nil, nil) }, "commitment or leaf"},
 		"erased and whole":                  {func(r *evidence.Receipt) { r.Responses[1].Erased = true }, "nothing else"},
 		"erased with a salt":                {func(r *evidence.Receipt) { erase(&r.Responses[1], says.Hex{1}, nil) }, "nothing else"},
-		"whole with a commitment":           {func(r *evidence.Receipt) { r.Responses[1].Commitment = make(says.Hex, 32) }, "a commitment to a response that is there"},
-		"another spelling of the id":        {func(r *evidence.Receipt) { r.Ledger = strings.ToUpper(r.Ledger) }, "no UUID in the usual form"},
+		"whole with a commitment":           {func(r *evidence.Receipt) { r.Responses[1].Commitment = make(says.Hex, 32) }, "a response that is shown has a commitment"},
+		"another spelling of the id":        {func(r *evidence.Receipt) { r.Ledger = strings.ToUpper(r.Ledger) }, "not a UUID in its standard form"},
 		"another spelling of the signature": {func(r *evidence.Receipt) { r.Evidence.Checkpoint = respellSignature(t, r.Evidence.Checkpoint) }, "not canonical base64"},
 		"a sale that ends later":            {func(r *evidence.Receipt) { r.Refused += 1000 }, "the sale ends with event"},
 		"question defined later":            {func(r *evidence.Receipt) { r.Evidence.Question.Time = r.Time.Add(1) }, "does not come before the sale"},
@@ -350,13 +350,13 @@ func TestReceiptVerify_Spliced_IsAFault(t *testing.T) {
 		"more upgrades than objects":        {func(r *evidence.Receipt) { r.Upgrades = 4 }, "the sale counts 4 upgrades"},
 		"hash dropped":                      {func(r *evidence.Receipt) { r.Evidence.Proof = r.Evidence.Proof[1:] }, "too short"},
 		"hash added":                        {func(r *evidence.Receipt) { r.Evidence.Proof = append(r.Evidence.Proof, tlog.Hash{}) }, "too long"},
-		"time far away":                     {func(r *evidence.Receipt) { r.Time = r.Time.AddDate(0, 0, 0).Add(1<<63 - 1).Add(1<<63 - 1).Add(2) }, "none of a log"},
+		"time far away":                     {func(r *evidence.Receipt) { r.Time = r.Time.AddDate(0, 0, 0).Add(1<<63 - 1).Add(1<<63 - 1).Add(2) }, "not a time that a log can have"},
 		"other methods": {func(r *evidence.Receipt) {
 			r.Responses[0].Withheld, r.Responses[2].Withheld = r.Responses[2].Withheld, r.Responses[0].Withheld
 		}, "no. 1"},
 		"other tally":    {func(r *evidence.Receipt) { r.Evidence.Withheld = r.Responses[0].Withheld }, "what is withheld"},
-		"short methods":  {func(r *evidence.Receipt) { r.Responses[0].Withheld = r.Responses[0].Withheld[1:] }, "a commitment of 31 bytes"},
-		"no tally":       {func(r *evidence.Receipt) { r.Evidence.Withheld = nil }, "a commitment of 0 bytes"},
+		"short methods":  {func(r *evidence.Receipt) { r.Responses[0].Withheld = r.Responses[0].Withheld[1:] }, "is withheld has 31 bytes"},
+		"no tally":       {func(r *evidence.Receipt) { r.Evidence.Withheld = nil }, "is withheld has 0 bytes"},
 		"erased methods": {func(r *evidence.Receipt) { erase(&r.Responses[1], nil, r.Responses[1].Withheld) }, "nothing else"},
 	} {
 		r := copyOf(t, one)
@@ -378,7 +378,7 @@ func TestReceiptVerify_Nonsense_IsAFaultWithoutPanic(t *testing.T) {
 	for i := range huge.Responses {
 		huge.Responses[i].Event, huge.Responses[i].Price, huge.Responses[i].Salt = math.MaxUint64, math.MaxInt64, nil
 	}
-	wantFault(t, "large numbers", huge, o.keys, "none of a log")
+	wantFault(t, "large numbers", huge, o.keys, "not a time that a log can have")
 	wantFault(t, "nothing but a checkpoint", evidence.Receipt{Evidence: evidence.Evidence{Checkpoint: r.Evidence.Checkpoint}}, o.keys, "the ledger's is")
 }
 

@@ -304,9 +304,9 @@ func wantAllNamed(t *testing.T, o *issuer, st evidence.Statement, least int) {
 			return
 		}
 		field := strings.ToLower(strings.Split(strings.Split(way[1:], "[")[0], ".")[0])
-		words := map[string]string{"logkey": "log_key", "proof": "do not give the root", "format": "format", "object": "closes the list", "checkpoint": "checkpoint", "currency": "currency"}[field]
+		words := map[string]string{"logkey": "log_key", "proof": "do not give the root", "format": "format", "object": "ends the list", "checkpoint": "checkpoint", "currency": "currency"}[field]
 		if words == "" {
-			words = field + " is not what the events come to"
+			words = field + " differs from the value computed from the events"
 		}
 		if !strings.Contains(all, words) {
 			t.Errorf("%s: not named, but %q", way, faults(c))
@@ -369,13 +369,13 @@ func TestStatementVerify_Spliced_IsAFault(t *testing.T) {
 		words  string
 	}{
 		"events of another":     {func(s *evidence.Statement) { s.Events = bob.Events }, `it is about "bob"`},
-		"events of a later one": {func(s *evidence.Statement) { s.Events, s.Proof = later.Events, later.Proof }, "event is not what"},
-		"a later checkpoint":    {func(s *evidence.Statement) { s.Checkpoint = later.Checkpoint }, "the checkpoint is of"},
-		"a later end":           {func(s *evidence.Statement) { s.Checkpoint, s.Event = later.Checkpoint, later.Event }, "event is not what"},
-		"another's name":        {func(s *evidence.Statement) { s.Object = "bob" }, "closes the list"},
-		"no events":             {func(s *evidence.Statement) { s.Events = nil }, "closes the list"},
-		"swapped":               {func(s *evidence.Statement) { s.Events[6], s.Events[7] = s.Events[7], s.Events[6] }, "comes behind"},
-		"twice":                 {func(s *evidence.Statement) { s.Events = slices.Insert(s.Events, 3, s.Events[3]) }, "comes behind"},
+		"events of a later one": {func(s *evidence.Statement) { s.Events, s.Proof = later.Events, later.Proof }, "event differs from the value"},
+		"a later checkpoint":    {func(s *evidence.Statement) { s.Checkpoint = later.Checkpoint }, "the checkpoint has"},
+		"a later end":           {func(s *evidence.Statement) { s.Checkpoint, s.Event = later.Checkpoint, later.Event }, "event differs from the value"},
+		"another's name":        {func(s *evidence.Statement) { s.Object = "bob" }, "ends the list"},
+		"no events":             {func(s *evidence.Statement) { s.Events = nil }, "ends the list"},
+		"swapped":               {func(s *evidence.Statement) { s.Events[6], s.Events[7] = s.Events[7], s.Events[6] }, "but must precede it"},
+		"twice":                 {func(s *evidence.Statement) { s.Events = slices.Insert(s.Events, 3, s.Events[3]) }, "but must precede it"},
 		"one more": {func(s *evidence.Statement) {
 			s.Events = slices.Insert(s.Events, len(s.Events)-1, *factOf[*says.Enrolled](&bob))
 		}, "is about"},
@@ -394,7 +394,7 @@ func TestStatementVerify_Spliced_IsAFault(t *testing.T) {
 		"another buyer":    {func(s *evidence.Statement) { detailOf[*says.SaleMade](s).Buyer = "unknown" }, "no earlier event names"},
 		"another response": {func(s *evidence.Statement) { detailOf[*says.Released](s).Response = "maybe" }, "invalid response"},
 		"another reason":   {func(s *evidence.Statement) { detailOf[*says.ObjectRefused](s).Refusal.Reason = "whim" }, "unknown reason"},
-		"a short salt":     {func(s *evidence.Statement) { factOf[*says.Sold](s).Salt = says.Hex{1} }, "a salt of 1 bytes"},
+		"a short salt":     {func(s *evidence.Statement) { factOf[*says.Sold](s).Salt = says.Hex{1} }, "the salt has 1 bytes"},
 		"an early expiry": {func(s *evidence.Statement) {
 			at := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
 			detailOf[*says.Reserved](s).Expires = at
@@ -402,26 +402,26 @@ func TestStatementVerify_Spliced_IsAFault(t *testing.T) {
 		"a broken id": {func(s *evidence.Statement) { detailOf[*says.Created](s).ID = "x" }, "the id"},
 		"another spelling of the id": {func(s *evidence.Statement) {
 			detailOf[*says.Created](s).ID = strings.ToUpper(detailOf[*says.Created](s).ID)
-		}, "the fields are not those"},
-		"another spelling of the ledger":    {func(s *evidence.Statement) { s.Ledger = strings.ToUpper(s.Ledger) }, "no UUID in the usual form"},
+		}, "the fields are not written as a ledger writes them"},
+		"another spelling of the ledger":    {func(s *evidence.Statement) { s.Ledger = strings.ToUpper(s.Ledger) }, "not a UUID in its standard form"},
 		"another spelling of the signature": {func(s *evidence.Statement) { s.Checkpoint = respellSignature(t, s.Checkpoint) }, "not canonical base64"},
-		"more was spent":                    {func(s *evidence.Statement) { s.Spent = privacy.MaxEpsilon() }, "spent is not what the events come to"},
-		"nothing earned":                    {func(s *evidence.Statement) { s.Earned = 0 }, "earned is not what"},
-		"a response less":                   {func(s *evidence.Statement) { s.Released = s.Released[1:] }, "released is not what"},
-		"a sale less":                       {func(s *evidence.Statement) { s.Sales = s.Sales[:1] }, "sales is not what"},
-		"a chain less":                      {func(s *evidence.Statement) { s.Chains = s.Chains[:1] }, "chains is not what"},
-		"no charges":                        {func(s *evidence.Statement) { s.Charges = nil }, "charges is not what"},
-		"a response more":                   {func(s *evidence.Statement) { s.Released = append(s.Released, s.Released[0]) }, "released is not what"},
-		"a sale more":                       {func(s *evidence.Statement) { s.Sales = append(s.Sales, s.Sales[0]) }, "sales is not what"},
-		"a chain more":                      {func(s *evidence.Statement) { s.Chains = append(s.Chains, s.Chains[0]) }, "chains is not what"},
-		"a charge more":                     {func(s *evidence.Statement) { s.Charges = append(s.Charges, s.Charges[0]) }, "charges is not what"},
+		"more was spent":                    {func(s *evidence.Statement) { s.Spent = privacy.MaxEpsilon() }, "spent differs from the value computed from the events"},
+		"nothing earned":                    {func(s *evidence.Statement) { s.Earned = 0 }, "earned differs from the value"},
+		"a response less":                   {func(s *evidence.Statement) { s.Released = s.Released[1:] }, "released differs from the value"},
+		"a sale less":                       {func(s *evidence.Statement) { s.Sales = s.Sales[:1] }, "sales differs from the value"},
+		"a chain less":                      {func(s *evidence.Statement) { s.Chains = s.Chains[:1] }, "chains differs from the value"},
+		"no charges":                        {func(s *evidence.Statement) { s.Charges = nil }, "charges differs from the value"},
+		"a response more":                   {func(s *evidence.Statement) { s.Released = append(s.Released, s.Released[0]) }, "released differs from the value"},
+		"a sale more":                       {func(s *evidence.Statement) { s.Sales = append(s.Sales, s.Sales[0]) }, "sales differs from the value"},
+		"a chain more":                      {func(s *evidence.Statement) { s.Chains = append(s.Chains, s.Chains[0]) }, "chains differs from the value"},
+		"a charge more":                     {func(s *evidence.Statement) { s.Charges = append(s.Charges, s.Charges[0]) }, "charges differs from the value"},
 	} {
 		other := copyOf(t, st)
 		test.change(&other)
 		wantFault(t, name, other, o.keys, test.words)
 		wantFault(t, name, other, nil, test.words)
 	}
-	wantFault(t, "nothing", evidence.Statement{}, nil, "closes the list")
+	wantFault(t, "nothing", evidence.Statement{}, nil, "ends the list")
 	wantFault(t, "an empty event", evidence.Statement{Events: []evidence.Fact{{}}}, nil, "has no event of the kind")
 	for name, change := range map[string]func(*merkle.Checkpoint){
 		"other root": func(c *merkle.Checkpoint) { c.Size, c.Root[0] = st.Event, c.Root[0]+1 },
@@ -453,15 +453,15 @@ func TestStatementVerify_LogBreaksTheRules_IsAFault(t *testing.T) {
 			if c.Method == event.MethodDegrade {
 				c.Method = event.MethodRaise
 			}
-		}), "by raise, where the chain has 1 others", ""},
-		"it withdraws earlier":        {each(func(_ *event.Charged, ev *event.Event) { ev.Change = &event.Withdrawn{Object: "ann"} }), "takes no part in", ""},
-		"time runs back":              {each(func(c *event.Charged, ev *event.Event) { ev.Time = ev.Time.Add(1000 * time.Hour) }), "it comes behind", ""},
+		}), "by raise does not fit the chain of 1 other levels", ""},
+		"it withdraws earlier":        {each(func(_ *event.Charged, ev *event.Event) { ev.Change = &event.Withdrawn{Object: "ann"} }), "is not enrolled in", ""},
+		"time runs back":              {each(func(c *event.Charged, ev *event.Event) { ev.Time = ev.Time.Add(1000 * time.Hour) }), "but must precede it", ""},
 		"the cap is far lower":        {each(func(c *event.Enrolled, _ *event.Event) { c.Cap = eps(t, "0.5") }), `object "ann": the object has spent`, ""},
-		"the cap changes":             {last("ann", func(c *event.Enrolled) { c.Cap = eps(t, "9") }), "the object's cap was 8", ""},
+		"the cap changes":             {last("ann", func(c *event.Enrolled) { c.Cap = eps(t, "9") }), "the object's cap was ε=8", ""},
 		"the policy changes":          {last("ann", func(c *event.Enrolled) { c.Policy = 3 - c.Policy }), "under another policy", ""},
-		"it is enrolled twice":        {each(func(c *event.Withdrawn, ev *event.Event) { ev.Change = refusalOf(c.Object) }), "takes part in question", ""},
-		"it is not enrolled":          {each(func(c *event.Enrolled, ev *event.Event) { ev.Change = refusalOf(c.Object) }), "takes no part in", ""},
-		"it is bound twice":           {last("ann", func(c *event.TruthBound) { c.Question = 3 - c.Question }), "is bound to its truth twice", ""},
+		"it is enrolled twice":        {each(func(c *event.Withdrawn, ev *event.Event) { ev.Change = refusalOf(c.Object) }), "is already enrolled in question", ""},
+		"it is not enrolled":          {each(func(c *event.Enrolled, ev *event.Event) { ev.Change = refusalOf(c.Object) }), "is not enrolled in", ""},
+		"it is bound twice":           {last("ann", func(c *event.TruthBound) { c.Question = 3 - c.Question }), "is bound to its true value twice", ""},
 		"what is resold was not":      {each(func(c *event.Released, _ *event.Event) { c.Epsilon = state.Plus(c.Epsilon, eps(t, "0.01")) }), "it sells another response", ""},
 		"a sale of no objects":        {each(func(c *event.SaleMade, _ *event.Event) { c.Objects = 0 }), "it is not part of sale", ""},
 		"a reservation of no objects": {each(func(c *event.Reserved, _ *event.Event) { c.Objects = 0 }), "it is not part of reservation", ""},
@@ -473,10 +473,10 @@ func TestStatementVerify_LogBreaksTheRules_IsAFault(t *testing.T) {
 		}), "in which the object was never enrolled", ""},
 		"a reservation by others":      {each(func(c *event.Held, _ *event.Event) { c.Policy++ }), "under another policy", ""},
 		"a response is given twice":    {each(func(c *event.Released, _ *event.Event) { c.Epsilon = eps(t, "0.5") }), "a response at ε=0.5", ""},
-		"another was forgotten":        {last("", func(c *event.Forgotten) { c.Object = "ann" }), "it destroyed what is there", "bob"},
-		"more was spent before":        {last("", func(c *event.Forgotten) { c.Spent = eps(t, "7") }), "the object had spent 7", "bob"},
-		"it was forgotten before that": {last("bob", func(c *event.Stated) { c.Forgotten-- }), "it lists the events behind event", "bob"},
-		"it was never forgotten":       {last("bob", func(c *event.Stated) { c.Forgotten = 0 }), "it lists the events behind event 0", "bob"},
+		"another was forgotten":        {last("", func(c *event.Forgotten) { c.Object = "ann" }), "it forgets another object, or", "bob"},
+		"more was spent before":        {last("", func(c *event.Forgotten) { c.Spent = eps(t, "7") }), "the object had spent ε=7", "bob"},
+		"it was forgotten before that": {last("bob", func(c *event.Stated) { c.Forgotten-- }), "it lists the events after event", "bob"},
+		"it was never forgotten":       {last("bob", func(c *event.Stated) { c.Forgotten = 0 }), "it lists the events after event 0", "bob"},
 	} {
 		o, st := fullStatement(t)
 		if test.about == "bob" {

@@ -13,9 +13,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// A month is released at once in one ledger, day by day in another, and with gaps, repetitions and
-// jumps back in a third: all end with the same levels.
-func TestAdvance_OnceDailyOrWithGaps_ReleasesTheSameLevels(t *testing.T) {
+// A month is released at once in one ledger, daily in another, and with gaps, repetitions and jumps
+// back in a third. All ledgers end with the same levels.
+func TestAdvance_OnceDailyOrWithGaps_ReleasesSameLevels(t *testing.T) {
 	const policy = `{"kind":"linear","from":"0.1","to":"1.05","start":"2101-01-01T00:00:00Z","end":"2101-02-01T00:00:00Z","stride":"0.05"}`
 	start := time.Date(2101, 1, 1, 12, 0, 0, 0, time.UTC)
 	var daily []int
@@ -62,7 +62,7 @@ func epsilons(t *testing.T, text string) string {
 	return fmt.Sprint(all)
 }
 
-// Each question says of itself how many of its refusals are not listed, even if none is.
+// The number of unlisted refusals is printed below each question, even if no refusal is listed.
 func TestTableAdvanced_UnlistedRefusals_AreUnderTheirQuestion(t *testing.T) {
 	var out output.Table
 	tableAdvanced(&out, []api.Advanced{

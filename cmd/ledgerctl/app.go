@@ -22,22 +22,22 @@ import (
 	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
-// app is one run of the program: its streams, its global flags, and the flags that many commands
-// have.
+// app is one run of the program: its streams, its global flags, and the flags that are common to
+// many commands.
 type app struct {
 	*output.Printer
 	*input.Files
 	globals
-	unclear error // the command line names two ledgers
+	ambiguous error // the command line names two ledgers
 
-	key   string           // the flag --key, or a new key without it
-	clock func() time.Time // that of --at; nil for the machine's
-	sign  note.Signer      // the key of --signer once it is loaded
+	key    string           // the flag --key, or a new key without it
+	clock  func() time.Time // returns the time of --at; nil for the machine's clock
+	signer note.Signer      // the key of --signer once it is loaded
 
-	// checkPanel returns an error if a file of people seems to be another one: see panel.
-	checkPanel func(ctx context.Context, l book) error
-	// after is the error that the command ends with when its result is printed: it was read without
-	// the ledger's journal, or all objects were refused.
+	// checkPanel returns an error if the file of people is probably a wrong one: see panel.
+	checkPanel func(ctx context.Context, l backend) error
+	// after is the error with which the command ends after its result is printed: the result was
+	// read without the ledger's journal, or all objects were refused.
 	after error
 }
 
@@ -51,7 +51,7 @@ type globals struct {
 	WithoutJournal bool   `flag:"without-journal"`
 }
 
-// keyFlag is the flag of commands that change something.
+// keyFlag is the flag of commands that change the ledger.
 type keyFlag struct {
 	Key string `flag:"key"` // see app.key
 }
@@ -79,7 +79,7 @@ func (a *app) rootCommand() *cobra.Command {
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		PersistentPreRunE: a.settle,
+		PersistentPreRunE: a.prepare,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().NFlag() > 0 {
 				return output.UsageError("run \"ledgerctl --help\" for the commands", "no command given")
@@ -94,7 +94,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetErr(a.Stderr)
 	input.Define(root, root.PersistentFlags(), a.Printer)
 	input.Define(root, root.PersistentFlags(), &a.globals)
-	// It fails only for a flag that is not defined.
+	// Fails only for a flag that is not defined.
 	_ = root.RegisterFlagCompletionFunc("noise-key-current",
 		func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return a.Keys.Names(), cobra.ShellCompDirectiveNoFileComp
@@ -103,7 +103,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetHelpFunc(help)
 	root.AddCommand(&cobra.Command{Use: topic})
 	root.AddCommand(a.commands()...)
-	served := &serving.Host{Printer: a.Printer, Files: a.Files, DB: &a.DB, Check: a.file, Open: a.open,
+	served := &serving.Host{Printer: a.Printer, Files: a.Files, DB: &a.DB, Check: a.requireFile, Open: a.open,
 		Health: a.health}
 	root.AddCommand(served.Commands()...)
 	root.AddCommand((&mechanisms.Host{Printer: a.Printer, Files: a.Files}).Commands()...)
@@ -113,12 +113,12 @@ func (a *app) rootCommand() *cobra.Command {
 	return root
 }
 
-// commands returns the commands, those for serving and for mechanisms aside.
+// commands returns the commands except those of packages serving and mechanisms.
 func (a *app) commands() []*cobra.Command {
 	s := a.Files
 	return []*cobra.Command{
 		input.Command(s, "init", a.init),
-		input.Group("question", "say whether to add or to list questions",
+		input.Group("question", "no command given: add or list",
 			input.Command(s, "add NAME --values A,B,… [--encoding direct|unary] [--mechanism FILE]", a.addQuestion),
 			input.Command(s, "list", a.listQuestions)),
 		input.Command(s, "enroll", a.enroll),
@@ -146,17 +146,17 @@ func (a *app) commands() []*cobra.Command {
 
 		input.Command(s, "log", a.log),
 		input.Command(s, "stats", a.stats),
-		input.Group("audit", "say whether to verify the ledger or to sign a checkpoint",
+		input.Group("audit", "no command given: verify or checkpoint",
 			input.Command(s, "verify", a.auditVerify),
 			input.Command(s, "checkpoint", a.auditCheckpoint)),
-		input.Group("receipt", "say whether to make or to verify a receipt",
+		input.Group("receipt", "no command given: make or verify",
 			input.Command(s, "make SALE --out FILE", a.makeReceipt),
 			verifyCommand(a, "receipt", evidence.ReadReceipt, newSold)),
-		input.Group("statement", "say whether to make or to verify a statement",
+		input.Group("statement", "no command given: make or verify",
 			input.Command(s, "make OBJECT --out FILE", a.makeStatement),
 			verifyCommand(a, "statement", evidence.ReadStatement, newStated)),
-		a.copyCommand("backup FILE", "copying", book.Backup),
-		a.copyCommand("compact FILE", "compacting", book.CompactTo),
+		a.copyCommand("backup FILE", "copying", backend.Backup),
+		a.copyCommand("compact FILE", "compacting", backend.CompactTo),
 		input.Command(s, "takeover --addr ADDRESS", a.takeOver),
 
 		a.completionCommand(),
@@ -165,7 +165,7 @@ func (a *app) commands() []*cobra.Command {
 	}
 }
 
-// completionCommand prints what cobra generates.
+// completionCommand returns the command that prints the completion scripts of cobra.
 func (a *app) completionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:                   "completion bash|zsh|fish",
@@ -185,8 +185,8 @@ func (a *app) completionCommand() *cobra.Command {
 	}
 }
 
-// complete completes the commands below a command: each is run as an action, and takes no arguments
-// unless it says so.
+// complete sets the defaults of the commands below a command: each runs as an action, and takes no
+// arguments unless it has another rule.
 func complete(cmd *cobra.Command) {
 	for _, below := range cmd.Commands() {
 		if below.RunE != nil {
@@ -199,12 +199,12 @@ func complete(cmd *cobra.Command) {
 	}
 }
 
-// settle finds the ledger, and what else the flags and the environment say of all commands.
-func (a *app) settle(cmd *cobra.Command, args []string) (err error) {
+// prepare checks the flags of a command, and reads the global flags and the environment.
+func (a *app) prepare(cmd *cobra.Command, args []string) (err error) {
 	if err := input.CheckFlags(cmd.Flags()); err != nil {
 		return err
 	}
-	a.place(cmd)
+	a.chooseLedger(cmd)
 	a.Trust.Settle()
 	if err := a.Keys.Settle(cmd); err != nil {
 		return err
@@ -227,12 +227,12 @@ func (a *app) settle(cmd *cobra.Command, args []string) (err error) {
 	return a.CheckFiles()
 }
 
-// panel returns the people in a file that a request about a question names, or nil if no file is
-// given. Before the ledger is used, it is checked that some of them are enrolled: else the ids, which
-// the request may print and record, could be true values.
+// panel returns the people in the file of a request about a question, or nil for path "". Before
+// the ledger is used, checkPanel checks that some of them are enrolled. Otherwise the ids could be
+// true values, which the request may print and record.
 func (a *app) panel(ctx context.Context, path, question string, c input.Columns) (people []string, err error) {
 	people, err = input.ReadPanel(ctx, a.Files, path, c)
-	a.checkPanel = func(ctx context.Context, l book) error { return c.CheckPeople(ctx, l, path, question, people) }
+	a.checkPanel = func(ctx context.Context, l backend) error { return c.CheckPeople(ctx, l, path, question, people) }
 	return people, err
 }
 
@@ -244,10 +244,10 @@ func given(cmd *cobra.Command, flag string) string {
 	return ""
 }
 
-// query prints what use reads from the ledger.
-func (a *app) query(cmd *cobra.Command, use func(ctx context.Context, l book) (output.Result, error)) error {
+// query opens the ledger for reading, calls use, and prints its result.
+func (a *app) query(cmd *cobra.Command, use func(ctx context.Context, l backend) (output.Result, error)) error {
 	var out output.Result
-	err := a.with(cmd.Context(), reading, func(l book) (err error) {
+	err := a.with(cmd.Context(), reading, func(l backend) (err error) {
 		out, err = use(cmd.Context(), l)
 		return err
 	})
@@ -257,13 +257,13 @@ func (a *app) query(cmd *cobra.Command, use func(ctx context.Context, l book) (o
 	return a.Print(out)
 }
 
-// change prints the result of a request that use makes under the key of --key. done says what is
-// done for good by then.
-func (a *app) change(cmd *cobra.Command, use func(ctx context.Context, l book) (done string, out output.Result,
+// change opens the ledger for writing, calls use, which makes a request with the key of --key, and
+// prints its result. done describes what is done permanently after that.
+func (a *app) change(cmd *cobra.Command, use func(ctx context.Context, l backend) (done string, out output.Result,
 	err error)) error {
 	var done string
 	var out output.Result
-	err := a.with(cmd.Context(), writing, func(l book) (err error) {
+	err := a.with(cmd.Context(), writing, func(l backend) (err error) {
 		done, out, err = use(cmd.Context(), l)
 		return output.WithKey(a.key, err)
 	})
@@ -273,8 +273,8 @@ func (a *app) change(cmd *cobra.Command, use func(ctx context.Context, l book) (
 	return a.PrintDone(done, a.key, out)
 }
 
-// questionNamed returns a question of a ledger, or an error that wraps [api.ErrUnknown].
-func questionNamed(ctx context.Context, l book, name string) (api.Question, error) {
+// questionNamed returns the question with a name, or an error that wraps [api.ErrUnknown].
+func questionNamed(ctx context.Context, l backend, name string) (api.Question, error) {
 	all, err := api.Collect(l.Questions(ctx))
 	for _, q := range all {
 		if q.Name == name {

@@ -30,7 +30,7 @@ func (a *app) auditCheckpoint(cmd *cobra.Command, _ []string, f *checkpointFlags
 	}
 	var signed []byte
 	var head api.Head
-	err := a.with(ctx, reading, func(l book) (err error) {
+	err := a.with(ctx, reading, func(l backend) (err error) {
 		if err := a.checkReplaced(ctx, l, f.Out.Path); err != nil {
 			return err
 		}
@@ -55,22 +55,22 @@ func (a *app) auditCheckpoint(cmd *cobra.Command, _ []string, f *checkpointFlags
 	return a.Print(out)
 }
 
-// addHead adds lines about the end of a log to a table.
+// addHead adds the head of a log to a table.
 func addHead(out *output.Fields, head api.Head) {
 	out.Add("", "log", head.Origin)
 	out.Add("", "events", head.Events)
 	out.Add("", "root", head.Root)
 }
 
-// checkpoint returns a signed checkpoint, and what it is of: the log may have grown since.
-func checkpoint(ctx context.Context, l book) (signed []byte, head api.Head, err error) {
+// checkpoint returns a signed checkpoint and its head. The log may have grown since.
+func checkpoint(ctx context.Context, l backend) (signed []byte, head api.Head, err error) {
 	if signed, err = l.Checkpoint(ctx); err != nil {
 		return nil, head, err
 	}
-	lines := strings.Split(string(signed), "\n") // the origin, the number of events, and what else there is
+	lines := strings.Split(string(signed), "\n") // the origin, the number of events, and more
 	for _, line := range lines {
-		if output.OneLine(line) != line { // a server may return anything, and this is printed as it is
-			return nil, head, fmt.Errorf("%w: it has characters that cannot be seen", api.ErrCheckpoint)
+		if output.OneLine(line) != line { // a server may return anything, and this is printed unescaped
+			return nil, head, fmt.Errorf("%w: it has invisible characters", api.ErrCheckpoint)
 		}
 	}
 	events, err := strconv.ParseUint(lines[min(1, len(lines)-1)], 10, 64)
@@ -81,9 +81,9 @@ func checkpoint(ctx context.Context, l book) (signed []byte, head api.Head, err 
 	return signed, head, err
 }
 
-// checkReplaced refuses to replace a file by a checkpoint of a log that does not go on from it: it
-// may be the only evidence of a rollback.
-func (a *app) checkReplaced(ctx context.Context, l book, path string) error {
+// checkReplaced returns an error if a file must not be replaced by a new checkpoint, because the
+// log does not extend the checkpoint in the file, which may be the only evidence of a rollback.
+func (a *app) checkReplaced(ctx context.Context, l backend, path string) error {
 	if path == "" || path == "-" {
 		return nil
 	}
@@ -97,18 +97,18 @@ func (a *app) checkReplaced(ctx context.Context, l book, path string) error {
 	key, err := note.NewVerifier(l.About().LogKey)
 	if err != nil {
 		return output.UsageError("give another FILE, or remove it",
-			"--out: %q exists, and the ledger names no log key, by which a checkpoint is recognized", path)
+			"--out: %q exists, and the ledger has no log key to verify that it is a checkpoint", path)
 	}
 	before, err := evidence.OpenCheckpoint(signed, note.VerifierList(key))
 	if err != nil {
 		return output.UsageError("give another FILE, or remove it",
 			"--out: %q exists, and is not a checkpoint of this log", path)
 	}
-	return goesOn(ctx, l, before)
+	return checkExtends(ctx, l, before)
 }
 
-// goesOn returns a RollbackError unless the log begins with the events of a checkpoint.
-func goesOn(ctx context.Context, l book, before api.Head) error {
+// checkExtends returns a RollbackError unless the log begins with the events of a checkpoint.
+func checkExtends(ctx context.Context, l backend, before api.Head) error {
 	now, err := l.Head(ctx, 0)
 	if err != nil {
 		return err
@@ -138,15 +138,15 @@ func (a *app) auditVerify(cmd *cobra.Command, _ []string, f *verifyFlags) error 
 		return err
 	}
 	if key != nil && len(f.Checkpoints) == 0 {
-		return output.UsageError("give --checkpoint FILE, or leave --vkey out: without a checkpoint there is "+
-			"nothing that the key could have signed", "--vkey needs --checkpoint")
+		return output.UsageError("give --checkpoint FILE, or omit --vkey, which verifies the signature of a "+
+			"checkpoint only", "--vkey needs --checkpoint")
 	}
 	checkpoints, err := a.readCheckpoints(cmd.Context(), f.Checkpoints)
 	if err != nil {
 		return err
 	}
 	out := auditResult{checkpoints: len(checkpoints)}
-	err = a.with(cmd.Context(), reading, func(l book) error {
+	err = a.with(cmd.Context(), reading, func(l backend) error {
 		keys, err := a.auditKeys(l.About(), key, len(checkpoints))
 		if err != nil {
 			return err
@@ -169,8 +169,8 @@ func (a *app) auditVerify(cmd *cobra.Command, _ []string, f *verifyFlags) error 
 	return out.failure(a.DB)
 }
 
-// audit verifies the ledger, and collects what it finds.
-func (a *app) audit(ctx context.Context, l book, request api.VerifyRequest, out *auditResult) (err error) {
+// audit verifies the ledger, and collects the findings.
+func (a *app) audit(ctx context.Context, l backend, request api.VerifyRequest, out *auditResult) (err error) {
 	if progress := a.Progress("verifying"); progress != nil {
 		request.Progress = func(done, total uint64) { progress(int(done), int(total)) }
 	}
@@ -179,14 +179,14 @@ func (a *app) audit(ctx context.Context, l book, request api.VerifyRequest, out 
 	return err
 }
 
-// failure is the error that goes with problems.
+// failure returns the error for the problems found.
 func (r *auditResult) failure(db string) error {
 	if r.onlyIncomplete() {
 		return incomplete("%q was verified up to event %d only: %s", db, r.Events, r.problems[0].Text)
 	}
 	f := &output.Error{
-		Kind: "problems", Code: output.ExitIntegrity, Hint: "use nothing of this file, and keep it as it is until " +
-			"it is clear what happened; a backup can be verified likewise",
+		Kind: "problems", Code: output.ExitIntegrity, Hint: "do not use this file, and keep it unchanged until the " +
+			"cause is known; the same command verifies a backup",
 		Err: fmt.Errorf("%q does not verify: %s", db, output.Counted(len(r.problems), "problem")),
 	}
 	if slices.ContainsFunc(r.problems, func(p api.Finding) bool { return p.Kind == "checkpoint" }) {
@@ -195,8 +195,7 @@ func (r *auditResult) failure(db string) error {
 	return f
 }
 
-// onlyIncomplete reports whether all that was read verifies, and the journal of the ledger is
-// missing.
+// onlyIncomplete reports whether the only problem is that the journal of the ledger is missing.
 func (r *auditResult) onlyIncomplete() bool {
 	return !slices.ContainsFunc(r.problems, func(p api.Finding) bool { return p.Kind != "journal" })
 }
@@ -204,7 +203,7 @@ func (r *auditResult) onlyIncomplete() bool {
 func (a *app) readCheckpoints(ctx context.Context, files []string) (all [][]byte, err error) {
 	for i, file := range files {
 		if file == "-" && slices.Contains(files[:i], file) {
-			return nil, output.UsageError("", "standard input can be read once only, and --checkpoint names it twice")
+			return nil, output.UsageError("", "--checkpoint names standard input twice, which can be read once only")
 		}
 		text, err := a.TextOrFile(ctx, "@"+file, input.MaxCheckpoint)
 		if err != nil {
@@ -215,7 +214,7 @@ func (a *app) readCheckpoints(ctx context.Context, files []string) (all [][]byte
 	return all, nil
 }
 
-// auditKeys returns the key that checkpoints must be signed by.
+// auditKeys returns the keys that verify the signatures of checkpoints.
 func (a *app) auditKeys(about api.About, given note.Verifier, checkpoints int) (note.Verifiers, error) {
 	if given != nil {
 		return note.VerifierList(given), nil
@@ -226,10 +225,10 @@ func (a *app) auditKeys(about api.About, given note.Verifier, checkpoints int) (
 	named, err := note.NewVerifier(about.LogKey)
 	if err != nil {
 		return nil, output.UsageError("give --vkey KEY",
-			"the ledger's file names no log key to check the checkpoint by")
+			"the ledger's file has no log key to verify the checkpoint with")
 	}
-	a.Warn("the checkpoint is checked by the log key that the ledger's own file names, which an attacker who can " +
-		"rewrite the file can rewrite too; --vkey KEY gives the one that you know")
+	a.Warn("the checkpoint is verified with the log key in the ledger's file, which an attacker who can rewrite " +
+		"the file can replace too; --vkey KEY gives the one that you know")
 	return note.VerifierList(named), nil
 }
 
@@ -237,7 +236,7 @@ func (a *app) auditKeys(about api.About, given note.Verifier, checkpoints int) (
 type auditResult struct {
 	api.Verification
 	problems    []api.Finding
-	checkpoints int  // that the log was compared with
+	checkpoints int  // number of checkpoints compared with the log
 	foreign     bool // one of the checkpoints is of another log
 }
 
@@ -258,7 +257,7 @@ func (r *auditResult) fields() (out output.Fields) {
 	out.Add("checkpoints", "", r.checkpoints)
 	checkpoints := strconv.Itoa(r.checkpoints)
 	if r.checkpoints == 0 {
-		checkpoints += ": an older copy of the file would verify too, and one that was rewritten as a whole"
+		checkpoints += ": an older copy of the file would verify too, and a completely rewritten one"
 	}
 	out.Add("", "checkpoints", checkpoints)
 	out.Add("", "verifies", verdict)

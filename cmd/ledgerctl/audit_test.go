@@ -13,8 +13,8 @@ import (
 	"github.com/sluicedp/sluice/internal/testenv"
 )
 
-// An audit prints all that it found of a damaged file, and an error besides.
-func TestAuditVerify_DamagedFile_ListsTheDamage(t *testing.T) {
+// An audit of a damaged file prints all problems, and ends with an error.
+func TestAuditVerify_DamagedFile_ListsProblems(t *testing.T) {
 	db, people := newVote(t, 200)
 	mustInvoke(t, "--db", db, "sell", "--buyer", "acme", "--question", "vote", "--epsilon", "1", "--truth", people)
 	whole, err := os.ReadFile(db)

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// The program as it is handed out is small enough to be copied to any host.
+// The released program is small enough to be copied to any host.
 func TestBuild_Stripped_IsAtMost26Megabytes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledgerctl")
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, ".")

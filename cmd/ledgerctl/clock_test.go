@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// TestAt_AheadOfTheClock_NeedsConfirmation writes with times near this machine's clock, which goes
-// on meanwhile: what is less than five minutes ahead when the command begins is less when it is
-// checked.
+// A time of --at more than five minutes ahead of this machine's clock needs --clock-ahead. The
+// clock advances during the test, so that a time under the limit stays under it.
 func TestAt_AheadOfTheClock_NeedsConfirmation(t *testing.T) {
 	for _, test := range []struct {
 		ahead   time.Duration

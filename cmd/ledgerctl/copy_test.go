@@ -13,8 +13,8 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// Ctrl-C ends the context of a command. What is not done by then is not there.
-func TestBackup_Interrupted_LeavesNothing(t *testing.T) {
+// A copy that is interrupted by Ctrl-C, which ends the context, leaves no file.
+func TestBackup_Interrupted_LeavesNoFile(t *testing.T) {
 	db, _ := newVote(t, 2)
 	before, err := os.ReadFile(db)
 	check.Must(t, err)

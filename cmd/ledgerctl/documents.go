@@ -20,8 +20,7 @@ type document interface {
 	Verify(note.Verifiers) evidence.Checked
 }
 
-// writeDocument writes a document in the one form that its reader accepts: nothing may be added to
-// it, not even the end of a line.
+// writeDocument writes a document in the only form that its reader accepts, without a line end.
 func writeDocument(file *input.Output, d document) error {
 	text, err := json.Marshal(d)
 	if err != nil {
@@ -30,14 +29,14 @@ func writeDocument(file *input.Output, d document) error {
 	return file.SaveBytes(text)
 }
 
-// documentFlags are the flags of a command that makes a document.
+// documentFlags are the flags of a command that creates a document.
 type documentFlags struct {
 	input.Signer
 	Out input.Output `flag:"out,required,writes"`
 }
 
-// writeReceipt makes the receipt of a sale, and writes it to a file.
-func writeReceipt(ctx context.Context, l book, sale uint64, file *input.Output) (evidence.Receipt, error) {
+// writeReceipt creates the receipt of a sale, and writes it to a file.
+func writeReceipt(ctx context.Context, l backend, sale uint64, file *input.Output) (evidence.Receipt, error) {
 	r, err := l.Receipt(ctx, sale)
 	if err == nil {
 		err = writeDocument(file, r)
@@ -53,7 +52,7 @@ func (a *app) makeReceipt(cmd *cobra.Command, args []string, f *documentFlags) e
 	if err := a.loadSigner(cmd.Context(), f.Signer); err != nil {
 		return err
 	}
-	return output.WithHint(a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
+	return output.WithHint(a.query(cmd, func(ctx context.Context, l backend) (output.Result, error) {
 		receipt, err := writeReceipt(ctx, l, sale, &f.Out)
 		out := newSold(receipt)
 		out.Add("out", "receipt", f.Out.Path)
@@ -70,7 +69,7 @@ func (a *app) makeStatement(cmd *cobra.Command, args []string, f *statementFlags
 	if err := a.loadSigner(cmd.Context(), f.Signer); err != nil {
 		return err
 	}
-	return unknownPerson(a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+	return unknownPerson(a.change(cmd, func(ctx context.Context, l backend) (string, output.Result, error) {
 		statement, err := l.Statement(ctx, api.ObjectRequest{Key: a.key, Object: args[0]})
 		if err == nil {
 			err = output.Unfinished("the statement is recorded, but not written", 0, writeDocument(&f.Out, statement))
@@ -88,9 +87,10 @@ type proofFlags struct {
 	Self bool `flag:"self,not=vkey"`
 }
 
-// verifyCommand returns a command that verifies a document. said returns what the document says.
+// verifyCommand returns a command that verifies a document. fields returns the content of the
+// document for printing.
 func verifyCommand[D document](a *app, what string, read func([]byte) (D, error),
-	said func(D) output.Fields) *cobra.Command {
+	fields func(D) output.Fields) *cobra.Command {
 	run := func(cmd *cobra.Command, args []string, f *proofFlags) error {
 		d, v, err := verify(a, cmd, args[0], f, read)
 		if err != nil {
@@ -103,9 +103,9 @@ func verifyCommand[D document](a *app, what string, read func([]byte) (D, error)
 		out.AddNonZero("unknown_cosigners", "", v.checked.Ignored)
 		out.Add("problems", "", v.problems)
 		if v.unread {
-			out.Inline(said(d))
+			out.Inline(fields(d))
 		} else {
-			out = append(out, said(d)...)
+			out = append(out, fields(d)...)
 		}
 		v.describe(&out)
 		if err := a.Print(out); err != nil || v.ok {
@@ -122,13 +122,14 @@ func verifyCommand[D document](a *app, what string, read func([]byte) (D, error)
 // verdict is the result of verifying a document.
 type verdict struct {
 	ok       bool
-	unread   bool // the file is no such document
+	unread   bool // the file is not such a document
 	checked  evidence.Checked
 	problems []string
-	hint     string // what may be the reason
+	hint     string // the possible cause
 }
 
-// verify reads a document and verifies it. If it cannot be read, that is the only problem.
+// verify reads a document and verifies it. If the document cannot be parsed, that is its only
+// problem.
 func verify[D document](a *app, cmd *cobra.Command, path string, f *proofFlags, read func([]byte) (D, error)) (d D,
 	v verdict, err error) {
 	key, err := f.Load(cmd.Context(), a.Files)
@@ -142,7 +143,7 @@ func verify[D document](a *app, cmd *cobra.Command, path string, f *proofFlags, 
 	if d, err = read(text); err != nil {
 		v.unread = true
 		v.problems = []string{strings.TrimPrefix(err.Error(), api.ErrInvalid.Error()+": ")}
-		v.hint = "it is not what this command reads, or was damaged or altered"
+		v.hint = "it is not such a document, or it was damaged or altered"
 		return d, v, nil
 	}
 	var keys note.Verifiers
@@ -163,7 +164,7 @@ func verify[D document](a *app, cmd *cobra.Command, path string, f *proofFlags, 
 	case key != nil:
 		v.hint += ", or --vkey is the key of another ledger"
 	case len(v.problems) == 1:
-		v.hint = "--vkey KEY gives the log key; --self only asks whether the file agrees with itself"
+		v.hint = "--vkey KEY gives the log key; --self only checks that the file is consistent with itself"
 	}
 	return d, v, nil
 }
@@ -195,7 +196,7 @@ func (v verdict) describe(out *output.Fields) {
 	}
 }
 
-// newSold returns what a receipt says of a sale.
+// newSold returns the content of a receipt.
 func newSold(r evidence.Receipt) (out output.Fields) {
 	erased := 0
 	for _, one := range r.Responses {
@@ -210,11 +211,11 @@ func newSold(r evidence.Receipt) (out output.Fields) {
 	out.Add("epsilon", "ε", r.Epsilon)
 	out.AddMoney("price", "price", r.Price, r.Currency)
 	out.Add("responses", "responses", len(r.Responses))
-	out.Add("erased", "  of them not shown", erased) // only the price is left
+	out.Add("erased", "  of them not shown", erased) // the receipt only has their prices
 	return out
 }
 
-// newStated returns what a statement results in.
+// newStated returns the content of a statement.
 func newStated(st evidence.Statement) (out output.Fields) {
 	out.Add("object", "object", st.Object)
 	out.Add("event", "", st.Event)
@@ -229,7 +230,7 @@ func newStated(st evidence.Statement) (out output.Fields) {
 		out.Add("", "  on "+c.Question+epoch, c.Spent)
 	}
 	for _, c := range st.Terms {
-		consent := "to nothing more than before"
+		consent := "which allows nothing more than before"
 		if c.Consent != "" {
 			consent = "with consent: " + c.Consent
 		}
@@ -243,7 +244,7 @@ func newStated(st evidence.Statement) (out output.Fields) {
 	out.Add("sales", "sales", len(st.Sales))
 	out.Add("forgotten", "", st.Forgotten)
 	if st.Forgotten > 0 {
-		out.Add("", "forgotten before", fmt.Sprintf("by event %d; what that had cost counts as spent", st.Forgotten))
+		out.Add("", "forgotten before", fmt.Sprintf("by event %d; the ε charged before counts as spent", st.Forgotten))
 	}
 	out.Add("chains", "", st.Chains)
 	return out

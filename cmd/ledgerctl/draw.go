@@ -24,19 +24,19 @@ type raiseFlags struct {
 }
 
 func (a *app) raise(cmd *cobra.Command, _ []string, f *raiseFlags) error {
-	return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+	return a.change(cmd, func(ctx context.Context, l backend) (string, output.Result, error) {
 		done, err := a.draw(ctx, l, f)
 		if err != nil {
 			return "", nil, err
 		}
 		err = f.Out.SaveCSV(f.Columns.Raw, func(out input.RowWriter) error { return f.write(ctx, l, done.Last, out) })
 		a.endRefused(f.Question, done.Drawn+done.Reused+done.Derived, done.Refused, done.Unlisted)
-		return "the raise is done", a.raised(f, done), output.Unfinished("the raise is done, but its file is not", 0,
-			err)
+		return "the raise is done", a.raised(f, done), output.Unfinished("the raise is done, but its file is not "+
+			"written", 0, err)
 	})
 }
 
-func (a *app) draw(ctx context.Context, l book, f *raiseFlags) (api.RaiseResult, error) {
+func (a *app) draw(ctx context.Context, l backend, f *raiseFlags) (api.RaiseResult, error) {
 	done, err := l.Raise(ctx, api.RaiseRequest{
 		Key: a.key, Question: f.Question, Epsilon: f.To, Objects: f.Objects, All: f.Objects == nil,
 		Partial: f.Partial, Truth: f.Source(a.Files, l, f.Partial).Ask, Progress: a.Progress("raising"),
@@ -45,7 +45,7 @@ func (a *app) draw(ctx context.Context, l book, f *raiseFlags) (api.RaiseResult,
 	return done, output.Refusal(atLevels(ctx, l, f.Question, f.To, err), f.Partial)
 }
 
-// raised is the result of a raise.
+// raised returns the result of a raise as it is printed.
 func (a *app) raised(f *raiseFlags, done api.RaiseResult) (out output.Fields) {
 	out.Add("question", "question", f.Question)
 	out.Add("epsilon", "ε", f.To)
@@ -56,8 +56,8 @@ func (a *app) raised(f *raiseFlags, done api.RaiseResult) (out output.Fields) {
 	return out
 }
 
-// write writes the responses that a raise brought about or found.
-func (f *raiseFlags) write(ctx context.Context, l book, last uint64, out input.RowWriter) error {
+// write writes the responses that a raise recorded or reused.
+func (f *raiseFlags) write(ctx context.Context, l backend, last uint64, out input.RowWriter) error {
 	isWanted := among(f.Objects)
 	channel, err := channelAt(ctx, l, f.Question, f.To)
 	if err != nil {
@@ -70,7 +70,8 @@ func (f *raiseFlags) write(ctx context.Context, l book, last uint64, out input.R
 		if err != nil {
 			return err
 		}
-		// What later requests recorded is not part of this one, however often it is repeated.
+		// Responses of later requests are left out, so that a repeated request writes the same
+		// file.
 		if r.Event > last || f.Objects != nil && !isWanted(r.Object) {
 			continue
 		}
@@ -89,7 +90,7 @@ type advanceFlags struct {
 }
 
 func (a *app) advance(cmd *cobra.Command, _ []string, f *advanceFlags) error {
-	return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+	return a.change(cmd, func(ctx context.Context, l backend) (string, output.Result, error) {
 		truth := f.Source(a.Files, l, true)
 		if f.Question == "" {
 			all, err := api.Collect(l.Questions(ctx))
@@ -157,12 +158,12 @@ func (a *app) answer(cmd *cobra.Command, _ []string, f *answerFlags) error {
 		Partial: f.Partial, AcceptLoss: f.AcceptLoss,
 	}
 	if f.Quote {
-		return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
+		return a.query(cmd, func(ctx context.Context, l backend) (output.Result, error) {
 			quote, err := l.QuoteAnswer(ctx, r)
 			return answerQuote{r, quote}.result(l.About().Currency), err
 		})
 	}
-	return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+	return a.change(cmd, func(ctx context.Context, l backend) (string, output.Result, error) {
 		r.Truth = f.Source(a.Files, l, r.Partial).Ask
 		done, err := l.Answer(ctx, r)
 		a.WarnTruths(done.TruthChanged, done.TruthInvalid)
@@ -170,7 +171,7 @@ func (a *app) answer(cmd *cobra.Command, _ []string, f *answerFlags) error {
 	})
 }
 
-// answered is the result of an answer.
+// answered returns the result of an answer as it is printed.
 func answered(r api.AnswerRequest, done api.AnswerResult) (out output.Fields) {
 	out.Add("question", "question", r.Question)
 	out.Add("query", "query", r.Query)
@@ -185,10 +186,10 @@ func answered(r api.AnswerRequest, done api.AnswerResult) (out output.Fields) {
 	return out
 }
 
-// free says why an answer costs nothing.
+// free explains why an answer costs nothing.
 const free = "nothing: the answer is, or follows from, one given before"
 
-// answerQuote is what a request for an answer would cost.
+// answerQuote is the quote of an answer.
 type answerQuote struct {
 	request api.AnswerRequest
 	api.AnswerQuote
@@ -210,7 +211,7 @@ func (q answerQuote) result(currency string) (out output.Fields) {
 	}
 	lost, refused := fmt.Sprint(len(q.Displaced)), fmt.Sprint(len(q.Refused)+q.Unlisted)
 	if len(q.Displaced) > 0 && !q.request.AcceptLoss {
-		lost += ", so that nothing would be answered; --accept-loss answers all the same"
+		lost += ", so that nothing would be answered; --accept-loss answers nevertheless"
 	}
 	if len(q.Refused) > 0 && !q.request.Partial && !q.Charge.IsZero() {
 		refused += ", and the request with them; --partial leaves them out"
@@ -224,7 +225,7 @@ func (q answerQuote) result(currency string) (out output.Fields) {
 	return out
 }
 
-// charge puts the charge in words, beside what it would be without the answer before.
+// charge describes the charge, and compares it with the charge of a new draw.
 func (q answerQuote) charge() string {
 	switch {
 	case q.Charge.IsZero():

@@ -19,19 +19,19 @@ import (
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 )
 
-// steering is put after each name: escape sequences, an end of a line, and characters that turn the
-// text around them.
+// steering is appended to names: escape sequences, a line end, and characters that reverse the text
+// around them.
 const steering = "\x1b[2J\u009b1m\r\nFORGED\t\u202e\u2066\u2028"
 
-// renamed passes on what a server answers, with steering after some names. No ledger accepts such
-// names, but what a command prints comes from a file or a server that a stranger may have written.
+// renamed appends steering to some names in the responses of a server. No ledger accepts such
+// names, but a stranger may have written the file or the server whose names a command prints.
 func renamed(server http.Handler, names ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := httptest.NewRecorder()
 		server.ServeHTTP(answer, r)
 		text := answer.Body.Bytes()
 		for _, name := range names {
-			other, _ := json.Marshal(name + steering) // which never fails
+			other, _ := json.Marshal(name + steering) // never fails
 			text = bytes.ReplaceAll(text, []byte(`"`+name+`"`), other)
 		}
 		maps.Copy(w.Header(), answer.Header())
@@ -41,7 +41,7 @@ func renamed(server http.Handler, names ...string) http.Handler {
 	})
 }
 
-func TestCommands_SteeringNames_AreEscaped(t *testing.T) {
+func TestCommands_NamesWithControlCharacters_AreEscaped(t *testing.T) {
 	const question, value, buyer, object = "question-1", "value-1", "buyer-1", "object-1"
 	dir := t.TempDir()
 	db, people, bare := filepath.Join(dir, "l.db"), filepath.Join(dir, "people.csv"), filepath.Join(dir, "bare.csv")
@@ -90,8 +90,8 @@ func TestCommands_SteeringNames_AreEscaped(t *testing.T) {
 	}
 }
 
-// A checkpoint is printed as it is, so a server's is refused if it has anything that is not seen.
-func TestCheckpoint_SteeringNote_IsRefused(t *testing.T) {
+// A checkpoint is printed unescaped, so a checkpoint with invisible characters is refused.
+func TestCheckpoint_InvisibleCharacters_AreRefused(t *testing.T) {
 	for text, want := range map[string]error{"log\n1\nroot\n\n— k sig\n": nil, "log\n1\x1b[2J\nroot\n": api.ErrCheckpoint, "log\u202e\n1\n": api.ErrCheckpoint} {
 		_, _, err := checkpoint(t.Context(), noted{text: text})
 		check.That(t, errors.Is(err, want), "%q: %v, want %v", text, err, want)
@@ -100,7 +100,7 @@ func TestCheckpoint_SteeringNote_IsRefused(t *testing.T) {
 
 // noted is a ledger with a checkpoint.
 type noted struct {
-	book
+	backend
 	text string
 }
 

@@ -38,7 +38,7 @@ func (a *app) estimate(cmd *cobra.Command, _ []string, f *estimateFlags) error {
 	}
 	if people != nil {
 		if a.Remote.Address != "" {
-			return output.UsageError("leave out --objects, or use --db where the file is",
+			return output.UsageError("omit --objects, or use --db on the machine with the file",
 				"--objects is for a ledger in a file: with --addr, estimates are of all people")
 		}
 		r.Include = among(people)
@@ -46,7 +46,7 @@ func (a *app) estimate(cmd *cobra.Command, _ []string, f *estimateFlags) error {
 	if f.Plot.Path != "" && !strings.EqualFold(filepath.Ext(f.Plot.Path), ".svg") {
 		return output.UsageError("name a file that ends in .svg", "--plot: %q is not an .svg file", f.Plot.Path)
 	}
-	return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
+	return a.query(cmd, func(ctx context.Context, l backend) (output.Result, error) {
 		e, err := l.Estimate(ctx, r)
 		if err != nil || f.Plot.Path == "" {
 			return estimateResult{e, r.Confidence}, err
@@ -59,7 +59,7 @@ func (a *app) estimate(cmd *cobra.Command, _ []string, f *estimateFlags) error {
 	})
 }
 
-// among returns a function that reports whether an object is one of these.
+// among returns a function that reports whether an object is in a list.
 func among(people []string) func(string) bool {
 	set := make(map[string]struct{}, len(people))
 	for _, object := range people {
@@ -77,7 +77,7 @@ type estimateResult struct {
 	Confidence float64 `json:"confidence"`
 }
 
-// shown is the smallest share that percent shows as anything but 0.
+// shown is the smallest share that [output.Percent] does not print as 0.
 const shown = 0.00005
 
 // Table implements [output.Result].
@@ -110,20 +110,20 @@ func (r estimateResult) Table(t *output.Table) {
 // unlikely is the p-value below which levels are reported to disagree.
 const unlikely = 0.01
 
-// tableLevels describes how levels are combined, and warns if they disagree.
+// tableLevels describes how the levels are combined, and warns if they disagree.
 func (r estimateResult) tableLevels(t *output.Table) {
 	if r.Disagreement == nil {
 		return
 	}
 	how := "The levels are stratified: each counts in proportion to its people."
-	but := "Note: the shares at the levels differ by more than chance. The estimate above allows for that; " +
+	warning := "Note: the shares at the levels differ by more than chance. The estimate above allows for that; " +
 		"--pool would not."
 	if r.Method == "pooled" {
 		how = "The levels are pooled by precision, which assumes that a person's ε is independent of the value."
-		but = "Warning: the shares at the levels differ by more than chance. This estimate is biased: leave out --pool."
+		warning = "Warning: the shares at the levels differ by more than chance. This estimate is biased: omit --pool."
 	}
 	t.Line("%s Disagreement of the levels: p = %.2g.", how, *r.Disagreement)
 	if *r.Disagreement < unlikely {
-		t.Line("%s", but)
+		t.Line("%s", warning)
 	}
 }

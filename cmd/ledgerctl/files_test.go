@@ -33,14 +33,14 @@ func commands() map[string]*cobra.Command {
 	return all
 }
 
-// eachFlag calls do for all flags of a command, those of all commands among them.
+// eachFlag calls do for all flags of a command, including the global ones.
 func eachFlag(cmd *cobra.Command, do func(*pflag.Flag)) {
 	cmd.LocalFlags().VisitAll(do)
 	cmd.InheritedFlags().VisitAll(do)
 }
 
-// A flag that is not marked would be overwritten.
-func TestFlags_ThatNameFiles_AreMarked(t *testing.T) {
+// The file of a flag that is not marked could be overwritten.
+func TestFlags_NamingFiles_AreMarked(t *testing.T) {
 	marked := 0
 	for name, cmd := range commands() {
 		eachFlag(cmd, func(f *pflag.Flag) {
@@ -78,8 +78,8 @@ func uses(cmd *cobra.Command) map[input.Role][]use {
 	return all
 }
 
-// No command writes a file that it reads, or two results into one, by whatever names.
-func TestCommands_OutputThatIsAnInput_AreRefused(t *testing.T) {
+// No command writes a file that it reads, or two results to one file, under any names.
+func TestCommands_OutputIsAnInput_AreRefused(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"file", "a/file", "b/x"} {
 		check.Must(t, os.MkdirAll(filepath.Dir(name), 0o700))
@@ -132,7 +132,7 @@ func checkRefused(t *testing.T, cmd *cobra.Command, name string, out, in use, pa
 }
 
 // Standard input and output may be files as well.
-func TestCommands_StandardStreamsThatAreFiles_AreNotOverwritten(t *testing.T) {
+func TestCommands_RedirectedStreams_InputIsNotOverwritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "people.csv")
 	check.Must(t, os.WriteFile(path, []byte("precious"), 0o600))
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
@@ -149,8 +149,8 @@ func TestCommands_StandardStreamsThatAreFiles_AreNotOverwritten(t *testing.T) {
 	}
 }
 
-// An interrupted init leaves neither a ledger nor the key of one that is not there.
-func TestCreateLedger_Interrupted_LeavesNothing(t *testing.T) {
+// An interrupted init leaves neither a ledger nor a signing key.
+func TestCreateLedger_Interrupted_LeavesNoFile(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

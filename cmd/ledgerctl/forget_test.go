@@ -11,14 +11,14 @@ import (
 	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
-// What is forgotten is in no byte of the file, nor of a compacted copy. The salts are random and
-// stand in the events next to what these say, so they are looked for.
-func TestForget_FileAndCopies_HaveNoneOfTheBytes(t *testing.T) {
+// After forget, no byte of the file or of a compacted copy has the forgotten data. The test
+// searches for the salts, which are random and next to the content of the events.
+func TestForget_FileAndCopies_LackTheForgottenBytes(t *testing.T) {
 	db, people := newVote(t, 2)
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	mustInvoke(t, "--db", db, "sell", "--buyer", "acme", "--question", "vote", "--epsilon", "1", "--truth", people)
-	// The salts in a receipt are made of those in the file. A statement has these.
+	// A statement has the salts of the file. The salts in a receipt are derived from them.
 	salt := func(object string) []byte {
 		t.Helper()
 		mustInvoke(t, "--db", db, "statement", "make", object, "--out", at(object+".json"))

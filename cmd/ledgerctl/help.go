@@ -13,13 +13,13 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 )
 
-// helpText has a section for each command: a line, a description, and examples. A section in braces
-// is part of those that name it.
+// helpText has a section for each command: a summary, a description, and examples. A section with a
+// name in braces is inserted where other sections name it.
 //
 //go:embed help.txt
 var helpText string
 
-// helpWidth is how many columns a page of help has at most.
+// helpWidth is the largest width of a page of help.
 const helpWidth = 80
 
 // sections returns the sections of a help text by their names.
@@ -32,9 +32,9 @@ func sections(text string) map[string]string {
 	return all
 }
 
-// describe gives a command and those below it their help, and that of their flags: what the
-// command's section says of one, or else the section "flags", which is about those of several
-// commands.
+// describe sets the help of a command, of its flags, and of the commands below it. The help of a
+// flag is in the section of its command, or else in the section "flags", which has the flags of
+// several commands.
 func describe(cmd *cobra.Command, all map[string]string) {
 	text := all[cmd.CommandPath()]
 	for name, part := range all {
@@ -48,20 +48,20 @@ func describe(cmd *cobra.Command, all map[string]string) {
 	cmd.Example = examples
 	usages := flagUsages(all["flags"])
 	maps.Copy(usages, flagUsages(own))
-	say := func(f *pflag.Flag) {
+	setUsage := func(f *pflag.Flag) {
 		if f.Usage == "" {
 			f.Usage = usages[f.Name]
 		}
 	}
-	cmd.Flags().VisitAll(say)
-	cmd.PersistentFlags().VisitAll(say)
+	cmd.Flags().VisitAll(setUsage)
+	cmd.PersistentFlags().VisitAll(setUsage)
 	for _, below := range cmd.Commands() {
 		describe(below, all)
 	}
 }
 
-// flagUsages reads what flags mean: "--name", a blank, and a text, which goes on on lines that are
-// indented.
+// flagUsages parses the help of flags: "--name", a space, and a text, which continues on indented
+// lines.
 func flagUsages(text string) map[string]string {
 	usages, name := map[string]string{}, ""
 	for line := range strings.SplitSeq(text, "\n") {
@@ -74,10 +74,11 @@ func flagUsages(text string) map[string]string {
 	return usages
 }
 
-// topic is the name of the page with the flags of all commands.
+// topic is the name of the page about the flags of all commands.
 const topic = "flags"
 
-// helpCommand is that of cobra, except that a command that does not exist is wrong usage.
+// helpCommand returns the help command of cobra, except that help on an unknown command is wrong
+// usage.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
@@ -93,10 +94,10 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// help prints the page of a command.
+// help prints the help page of a command.
 func help(cmd *cobra.Command, _ []string) { _, _ = io.WriteString(cmd.OutOrStdout(), helpPage(cmd)) }
 
-// helpPage returns the page of a command. The flags of all commands have a page of their own.
+// helpPage returns the help page of a command. The flags of all commands have their own page.
 func helpPage(cmd *cobra.Command) string {
 	var page strings.Builder
 	part := func(title, text string) {
@@ -132,7 +133,7 @@ func helpPage(cmd *cobra.Command) string {
 	return page.String()
 }
 
-// ownFlags returns the flags of a command that are not those of all commands.
+// ownFlags returns the flags of a command without the flags of all commands.
 func ownFlags(cmd *cobra.Command) *pflag.FlagSet {
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
 	add := func(f *pflag.Flag) {

@@ -12,6 +12,7 @@ import (
 	"github.com/sluicedp/sluice/internal/testenv"
 )
 
+// votes returns a CSV file with the votes of n people.
 func votes(n int) string {
 	var text strings.Builder
 	text.WriteString("id,vote\n")
@@ -29,7 +30,7 @@ func invoke(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// mustInvoke runs a command line that is to succeed without a word on stderr.
+// mustInvoke runs a command line that must succeed without output on stderr.
 func mustInvoke(t *testing.T, args ...string) string {
 	t.Helper()
 	code, stdout, stderr := invoke(t, args...)
@@ -37,13 +38,13 @@ func mustInvoke(t *testing.T, args ...string) string {
 	return stdout
 }
 
-// newVote makes a ledger with the question "vote" and n people who sell up to ε=2.
+// newVote creates a ledger with the question "vote" and n people who sell up to ε=2.
 func newVote(t *testing.T, n int) (db, people string) {
 	t.Helper()
 	return newLedger(t, n, `{"kind":"market","max":"2","price":[["2",100]]}`)
 }
 
-// newLedger makes a ledger with the question "vote" and n people under a policy.
+// newLedger creates a ledger with the question "vote" and n people under a policy.
 func newLedger(t *testing.T, n int, policy string) (db, people string) {
 	t.Helper()
 	dir := testenv.TempDir(t)

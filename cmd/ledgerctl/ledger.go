@@ -25,8 +25,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// book is a ledger as commands know it: a file that they have open, or one that is served.
-type book interface {
+// backend is a ledger as commands use it: an open file, or a served ledger.
+type backend interface {
 	About() api.About
 	Stats(ctx context.Context) (api.Stats, error)
 	Health(ctx context.Context) (observe.Health, error)
@@ -75,22 +75,23 @@ type book interface {
 }
 
 var (
-	_ book = (*ledger.Ledger)(nil)
-	_ book = (*ledgerclient.Client)(nil)
+	_ backend = (*ledger.Ledger)(nil)
+	_ backend = (*ledgerclient.Client)(nil)
 )
 
-// place settles which ledger is meant. What a flag says goes before the environment; two that say
-// it alike are refused where the ledger is needed, so that nothing is done to the wrong one.
-func (a *app) place(cmd *cobra.Command) {
+// chooseLedger sets the file or the address of the ledger. Flags take precedence over the
+// environment. If two ledgers are named with the same precedence, it sets ambiguous, and commands
+// that need the ledger fail.
+func (a *app) chooseLedger(cmd *cobra.Command) {
 	byFile, byAddress := cmd.Flags().Changed("db"), cmd.Flags().Changed("addr")
 	file, address := os.Getenv("LEDGER_DB"), os.Getenv("LEDGER_ADDR")
-	a.unclear = nil
+	a.ambiguous = nil
 	switch {
 	case byFile && byAddress:
-		a.unclear = output.UsageError("leave one of them out", "--db and --addr are both given, and name a ledger each")
+		a.ambiguous = output.UsageError("omit one of them", "--db and --addr are both given, but name two ledgers")
 	case !byFile && !byAddress && file != "" && address != "":
-		a.unclear = output.UsageError("give --db or --addr",
-			"$LEDGER_DB and $LEDGER_ADDR are both set, and name a ledger each")
+		a.ambiguous = output.UsageError("give --db or --addr",
+			"$LEDGER_DB and $LEDGER_ADDR are both set, but name two ledgers")
 	}
 	if !byFile {
 		a.DB = cmp.Or(file, "ledger.db")
@@ -102,19 +103,19 @@ func (a *app) place(cmd *cobra.Command) {
 	}
 }
 
-// file refuses a command that is about a file where the ledger is served.
-func (a *app) file(cmd *cobra.Command) error {
-	if a.unclear != nil {
-		return a.unclear
+// requireFile returns an error if the command line does not name the file of a ledger.
+func (a *app) requireFile(cmd *cobra.Command) error {
+	if a.ambiguous != nil {
+		return a.ambiguous
 	}
 	if a.Remote.Address != "" {
-		return output.UsageError("give --db FILE; whoever serves that address has its file",
-			"%q is about a file, and an address is given", cmd.CommandPath())
+		return output.UsageError("give --db FILE on the machine that serves that address",
+			"%q needs the ledger's file, but an address is given", cmd.CommandPath())
 	}
 	return nil
 }
 
-// access says what a command does with the ledger.
+// access is whether a command reads or writes the ledger.
 type access bool
 
 const (
@@ -122,9 +123,9 @@ const (
 	writing access = false
 )
 
-// with opens the ledger, in its file or at its address, for as long as use runs.
-func (a *app) with(ctx context.Context, mode access, use func(book) error) error {
-	l, err := a.find(ctx, mode)
+// with opens the ledger, in its file or at its address, calls use, and closes the ledger.
+func (a *app) with(ctx context.Context, mode access, use func(backend) error) error {
+	l, err := a.openLedger(ctx, mode)
 	if err != nil {
 		return err
 	}
@@ -132,11 +133,11 @@ func (a *app) with(ctx context.Context, mode access, use func(book) error) error
 		return errors.Join(err, l.Close())
 	}
 	if mode == writing || a.Remote.Address != "" {
-		// What is done for good must be reported even if standard output is closed.
+		// A permanent change must be reported even if standard output is closed.
 		signal.Ignore(syscall.SIGPIPE)
 	}
-	if a.sign != nil {
-		err = input.CheckSigner(a.sign, l.About().LogKey)
+	if a.signer != nil {
+		err = input.CheckSigner(a.signer, l.About().LogKey)
 	}
 	if err == nil && a.checkPanel != nil {
 		err = a.checkPanel(ctx, l)
@@ -146,21 +147,21 @@ func (a *app) with(ctx context.Context, mode access, use func(book) error) error
 	}
 	closed := l.Close()
 	if a.Remote.Address != "" {
-		return err // the connection was only read from, or its request is answered
+		return err // the request has its response, so an error in closing the connection does not matter
 	}
 	return errors.Join(err, closed)
 }
 
-// find opens the ledger that the command line names.
-func (a *app) find(ctx context.Context, mode access) (book, error) {
+// openLedger opens the ledger that the command line names.
+func (a *app) openLedger(ctx context.Context, mode access) (backend, error) {
 	switch {
-	case a.unclear != nil:
-		return nil, a.unclear
+	case a.ambiguous != nil:
+		return nil, a.ambiguous
 	case a.Remote.Address != "":
 		return a.dial(ctx)
 	}
-	l, err := a.open(ctx, ledger.Options{ReadOnly: bool(mode), Signer: a.sign})
-	if a.sign != nil && errors.Is(err, api.ErrInvalid) {
+	l, err := a.open(ctx, ledger.Options{ReadOnly: bool(mode), Signer: a.signer})
+	if a.signer != nil && errors.Is(err, api.ErrInvalid) {
 		return nil, output.UsageError(input.OtherSigner, "%w", err)
 	}
 	return l, err
@@ -185,7 +186,7 @@ func (a *app) open(ctx context.Context, options ledger.Options) (*ledger.Ledger,
 	case errors.Is(err, api.ErrCorrupt) && !errors.Is(err, api.ErrJournal):
 		return nil, &output.Error{
 			Kind: "corrupt", Code: output.ExitIntegrity, Err: err,
-			Hint: "if this is the file that is meant, restore a backup; --db or $LEDGER_DB may name the wrong one",
+			Hint: "--db or $LEDGER_DB may name the wrong file; if the file is right, restore a backup",
 		}
 	case err != nil:
 		return nil, err
@@ -194,18 +195,18 @@ func (a *app) open(ctx context.Context, options ledger.Options) (*ledger.Ledger,
 	return l, nil
 }
 
-// dial returns the ledger at the address. What is for a file is refused.
+// dial returns the ledger at the address. It returns an error if a flag for files is given.
 func (a *app) dial(ctx context.Context) (*ledgerclient.Client, error) {
 	for _, flag := range []struct {
 		isGiven         bool
 		name, why, hint string
 	}{
-		{a.clock != nil, "--at is", "the clock of the server counts", "leave out --at, or use --db"},
-		{a.ClockAhead != "", "--clock-ahead is", "the clock of the server counts",
+		{a.clock != nil, "--at is", "the clock of the server is used", "omit --at, or use --db"},
+		{a.ClockAhead != "", "--clock-ahead is", "the clock of the server is used",
 			"give it to the server that has the ledger open"},
 		{a.WithoutJournal, "--without-journal is", "the server has the journal",
-			"leave it out, or use --db where the file is"},
-		{a.Keys.Given(), "--truth-key and --noise-key are", "the keys of the server count",
+			"omit it, or use --db on the machine with the file"},
+		{a.Keys.Given(), "--truth-key and --noise-key are", "the keys of the server are used",
 			"give them to the server that has the ledger open"},
 	} {
 		if flag.isGiven {
@@ -216,14 +217,14 @@ func (a *app) dial(ctx context.Context) (*ledgerclient.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.trusted(ctx, l); err != nil {
+	if err := a.checkTrusted(ctx, l); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }
 
-// trusted compares a ledger with the newest checkpoint that is known, if one is given.
-func (a *app) trusted(ctx context.Context, l book) error {
+// checkTrusted returns an error if --trust is given, and the log does not extend its checkpoint.
+func (a *app) checkTrusted(ctx context.Context, l backend) error {
 	var options ledger.Options
 	if err := a.Trust.Set(ctx, a.Files, &options); err != nil || options.Checkpoint == nil {
 		return err
@@ -232,44 +233,45 @@ func (a *app) trusted(ctx context.Context, l book) error {
 	if err != nil {
 		return err
 	}
-	return goesOn(ctx, l, before)
+	return checkExtends(ctx, l, before)
 }
 
-// loadSigner loads the key that signs, which is where the ledger's file is. A ledger at an address
-// has its own.
+// loadSigner loads the signing key of a ledger in a file. The server of a ledger at an address has
+// the key.
 func (a *app) loadSigner(ctx context.Context, f input.Signer) (err error) {
 	switch {
 	case a.Remote.Address == "":
-		a.sign, err = f.Load(ctx, a.Files, a.DB)
+		a.signer, err = f.Load(ctx, a.Files, a.DB)
 		return err
 	case f.Path != "":
-		return output.UsageError("leave out --signer",
+		return output.UsageError("omit --signer",
 			"--signer is for a file: with --addr, the server signs")
 	}
 	return nil
 }
 
-// allowNoJournal lets the journal be missing when a ledger is opened. It refuses --without-journal
-// where a command writes or signs.
+// allowNoJournal sets the option for --without-journal. It returns an error if the command writes
+// or signs.
 func (a *app) allowNoJournal(o *ledger.Options) error {
 	switch {
 	case !a.WithoutJournal:
 		return nil
 	case !o.ReadOnly:
 		return output.UsageError("find the journal, or restore a backup",
-			"--without-journal is for commands that only read: what is drawn without the journal may have been "+
-				"drawn before")
+			"--without-journal is for commands that only read: a draw without the journal could repeat one that "+
+				"is in the journal")
 	case o.Signer != nil:
 		return output.UsageError("find the journal",
-			"--without-journal is for commands that sign nothing: without the journal the log is not known as "+
-				"it is now")
+			"--without-journal is for commands that sign nothing: without the journal the end of the log is "+
+				"unknown")
 	}
 	o.WithoutJournal = true
 	return nil
 }
 
-// noteIncomplete notes whether a ledger is read without its journal.
-func (a *app) noteIncomplete(ctx context.Context, l book) error {
+// noteIncomplete sets the error after which the command ends, if a ledger is read without its
+// journal.
+func (a *app) noteIncomplete(ctx context.Context, l backend) error {
 	name := l.About().MissingJournal
 	if name == "" {
 		return nil
@@ -279,26 +281,26 @@ func (a *app) noteIncomplete(ctx context.Context, l book) error {
 		return err
 	}
 	a.after = incomplete("the ledger was read without its journal %s, which is missing: the result is as of "+
-		"event %d, and lacks what only the journal has, which is unknown in number", name, head.Events)
+		"event %d, and lacks an unknown number of later events", name, head.Events)
 	return nil
 }
 
-// incomplete is the error of a result that lacks what only a missing journal has.
+// incomplete returns the error for a result without the events of a missing journal.
 func incomplete(format string, args ...any) error {
 	return &output.Error{
 		Kind: "incomplete", Code: output.ExitIncomplete, Err: fmt.Errorf(format, args...),
-		Hint: "put the journal back where it was, with the file: then everything is there, and this is not needed",
+		Hint: "put the journal back beside the file: then the ledger is complete, and --without-journal is not needed",
 	}
 }
 
-// maxAhead is how far --at may be ahead of the machine's clock without --clock-ahead. "audit
-// verify" reports events that are further ahead.
+// maxAhead is the largest time that --at may be ahead of the machine's clock without --clock-ahead.
+// "audit verify" reports events that are further ahead.
 const maxAhead = 5 * time.Minute
 
-// timeHint says how a time is written.
+// timeHint describes the format of a time.
 const timeHint = "a time in RFC 3339, such as 2027-01-31T09:00:00Z or 2027-01-31T10:00:00+01:00"
 
-// parseTime reads the time that a flag gives. The hint says what else the flag takes.
+// parseTime parses the time in a flag. The hint describes all formats of the flag.
 func parseTime(flag, text, hint string) (at time.Time, err error) {
 	if err := at.UnmarshalText([]byte(text)); err != nil {
 		return at, output.UsageError(hint, "%s %q is not a time", flag, text)
@@ -309,8 +311,8 @@ func parseTime(flag, text, hint string) (at time.Time, err error) {
 	return at, nil
 }
 
-// confirmClock sets the time of --clock-ahead. It refuses to write with a time of --at that is ahead
-// of the machine's clock, unless --clock-ahead confirms it.
+// confirmClock sets the option for --clock-ahead. It returns an error if a command writes with a
+// time of --at that is ahead of the machine's clock, unless --clock-ahead confirms it.
 func (a *app) confirmClock(o *ledger.Options) (err error) {
 	if a.ClockAhead != "" {
 		if o.ClockAhead, err = parseTime("--clock-ahead", a.ClockAhead, timeHint); err != nil {
@@ -324,16 +326,16 @@ func (a *app) confirmClock(o *ledger.Options) (err error) {
 	if at.Sub(now) <= maxAhead {
 		return nil
 	}
-	const after = "every later event of the log has at least that time, sales and reservations that end before it " +
-		`are closed for good, and "audit verify" reports events of the future until that day`
+	const after = "every later event of the log has at least that time, offers and reservations that end before it " +
+		`are closed permanently, and "audit verify" reports events of the future until that day`
 	if !at.After(o.ClockAhead) {
 		a.Warn(fmt.Sprintf("--at %s is ahead of this machine's clock: from now on, %s", output.Stamp(at), after))
 		return nil
 	}
 	return &output.Error{
 		Kind: "clock", Code: output.ExitMisuse,
-		Hint: "correct TIME; --clock-ahead " + output.Stamp(at) + " accepts what is said here",
-		Err: fmt.Errorf("--at %s is more than five minutes ahead of this machine's clock, which says %s; nothing "+
+		Hint: "correct TIME; --clock-ahead " + output.Stamp(at) + " accepts these consequences",
+		Err: fmt.Errorf("--at %s is more than five minutes ahead of this machine's clock, which is at %s; nothing "+
 			"was changed; if it is accepted, %s", output.Stamp(at), output.Stamp(now), after),
 	}
 }

@@ -13,23 +13,23 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// filter are the flags that leave out some of what a command lists.
+// filter are the flags that select the items of a list.
 type filter struct {
 	Question string          `flag:"question"`
 	Buyer    string          `flag:"buyer"`
 	Epsilon  privacy.Epsilon `flag:"epsilon,positive"`
 }
 
-// admits reports whether something about a question, at an ε, is to be listed.
+// admits reports whether an item about a question at an ε is listed.
 func (f *filter) admits(question string, epsilon privacy.Epsilon) bool {
 	return (f.Question == "" || f.Question == question) && (f.Epsilon.IsZero() || f.Epsilon == epsilon)
 }
 
-// list prints a list of what a ledger has, as far as it is wanted. The columns are those of
-// [output.Rows]. A question that the ledger does not have is an error.
+// list prints the items of all for which isWanted returns true. The columns are those of
+// [output.Rows]. It returns an error if the ledger does not have the question of the filter.
 func list[T any](a *app, cmd *cobra.Command, f *filter, key, columns string,
-	all func(ctx context.Context, l book) iter.Seq2[T, error], isWanted func(T) bool) error {
-	return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
+	all func(ctx context.Context, l backend) iter.Seq2[T, error], isWanted func(T) bool) error {
+	return a.query(cmd, func(ctx context.Context, l backend) (output.Result, error) {
 		if f.Question != "" {
 			if _, err := questionNamed(ctx, l, f.Question); err != nil {
 				return nil, err
@@ -50,7 +50,7 @@ func list[T any](a *app, cmd *cobra.Command, f *filter, key, columns string,
 
 func (a *app) sales(cmd *cobra.Command, _ []string, f *filter) error {
 	return list(a, cmd, f, "sales", "sale time buyer question epsilon objects=people refused price",
-		func(ctx context.Context, l book) iter.Seq2[api.Sale, error] { return l.Sales(ctx, f.Buyer) },
+		func(ctx context.Context, l backend) iter.Seq2[api.Sale, error] { return l.Sales(ctx, f.Buyer) },
 		func(s api.Sale) bool { return f.admits(s.Question, s.Epsilon) })
 }
 
@@ -62,7 +62,7 @@ type reservationFlags struct {
 func (a *app) reservations(cmd *cobra.Command, _ []string, f *reservationFlags) error {
 	const columns = "sale=reservation state expires buyer question epsilon objects=people refused price"
 	return list(a, cmd, &f.filter, "reservations", columns,
-		func(ctx context.Context, l book) iter.Seq2[api.Reservation, error] {
+		func(ctx context.Context, l backend) iter.Seq2[api.Reservation, error] {
 			return l.Reservations(ctx, f.Buyer, f.States...) // the ledger refuses other states
 		},
 		func(r api.Reservation) bool { return f.admits(r.Question, r.Epsilon) })
@@ -73,9 +73,9 @@ func (a *app) buyers(cmd *cobra.Command, _ []string, f *filter) error {
 		func(b api.BuyerState) bool { return f.Buyer == "" || b.Buyer == f.Buyer })
 }
 
-// buyers yields the buyers. With a question or an ε, only such sales count, and only buyers who have
-// some.
-func (f *filter) buyers(ctx context.Context, l book) iter.Seq2[api.BuyerState, error] {
+// buyers yields the buyers. With a question or an ε, it counts only the sales with them, and leaves
+// out buyers without such sales.
+func (f *filter) buyers(ctx context.Context, l backend) iter.Seq2[api.BuyerState, error] {
 	return func(yield func(api.BuyerState, error) bool) {
 		all, err := api.Collect(l.Buyers(ctx))
 		if err == nil && (f.Question != "" || !f.Epsilon.IsZero()) {
@@ -93,17 +93,17 @@ func (f *filter) buyers(ctx context.Context, l book) iter.Seq2[api.BuyerState, e
 	}
 }
 
-// counted returns the buyers with the sales that the filter admits.
-func (f *filter) counted(ctx context.Context, l book, all []api.BuyerState) ([]api.BuyerState, error) {
-	place := map[string]int{}
+// counted returns the buyers of sales that the filter admits, with these sales only.
+func (f *filter) counted(ctx context.Context, l backend, all []api.BuyerState) ([]api.BuyerState, error) {
+	index := map[string]int{}
 	for i := range all {
-		place[all[i].Buyer], all[i].Sales, all[i].Paid = i, 0, 0
+		index[all[i].Buyer], all[i].Sales, all[i].Paid = i, 0, 0
 	}
 	for s, err := range l.Sales(ctx, f.Buyer) {
 		if err != nil {
 			return nil, err
 		}
-		if i, known := place[s.Buyer]; known && f.admits(s.Question, s.Epsilon) { // else it is newer than the list
+		if i, known := index[s.Buyer]; known && f.admits(s.Question, s.Epsilon) { // a new buyer may not be in the list
 			all[i].Sales, all[i].Paid = all[i].Sales+1, all[i].Paid+s.Price
 		}
 	}
@@ -113,7 +113,7 @@ func (f *filter) counted(ctx context.Context, l book, all []api.BuyerState) ([]a
 // everything admits each item of a list.
 func everything[T any](T) bool { return true }
 
-// responses prints the responses to a question, or what a buyer was delivered.
+// responses prints the responses to a question, or those delivered to a buyer.
 func (a *app) responses(cmd *cobra.Command, _ []string, f *filter) error {
 	switch {
 	case f.Buyer != "":
@@ -121,7 +121,7 @@ func (a *app) responses(cmd *cobra.Command, _ []string, f *filter) error {
 			f.deliveries, everything)
 	case f.Question == "":
 		return output.UsageError(`"ledgerctl question list" shows the questions, "ledgerctl buyers" the buyers`,
-			"say of which --question or which --buyer")
+			"neither --question nor --buyer is given")
 	}
 	return list(a, cmd, f, "responses", "object=person epsilon response event", f.responses, everything)
 }
@@ -132,8 +132,8 @@ type response struct {
 	channelResult
 }
 
-// responses yields the responses at each ε, or at the one that is requested.
-func (f *filter) responses(ctx context.Context, l book) iter.Seq2[response, error] {
+// responses yields the responses at the ε of the filter, or at every ε.
+func (f *filter) responses(ctx context.Context, l backend) iter.Seq2[response, error] {
 	return func(yield func(response, error) bool) {
 		at := []api.LevelCount{{Epsilon: f.Epsilon}}
 		if f.Epsilon.IsZero() {
@@ -158,14 +158,14 @@ func (f *filter) responses(ctx context.Context, l book) iter.Seq2[response, erro
 	}
 }
 
-// delivery is a response that a buyer was delivered.
+// delivery is a response that was delivered to a buyer.
 type delivery struct {
 	api.Delivery
-	channelResult // instead of that of the delivery, whose numbers may have fewer digits
+	channelResult // replaces the channel of the delivery, whose numbers may have fewer digits
 }
 
-// deliveries yields what was delivered by the sales to the buyer.
-func (f *filter) deliveries(ctx context.Context, l book) iter.Seq2[delivery, error] {
+// deliveries yields the responses that were delivered in the sales to the buyer.
+func (f *filter) deliveries(ctx context.Context, l backend) iter.Seq2[delivery, error] {
 	return func(yield func(delivery, error) bool) {
 		for s, err := range l.Sales(ctx, f.Buyer) {
 			if err != nil {
@@ -184,12 +184,12 @@ func (f *filter) deliveries(ctx context.Context, l book) iter.Seq2[delivery, err
 	}
 }
 
-// channelColumns are the columns of a CSV file of responses that say what a response means.
+// channelColumns returns the columns of a CSV file of responses that describe the channel.
 func channelColumns() []string {
 	return []string{"question", "epsilon", "encoding", "values", "p", "q"}
 }
 
-// channelCells are the cells of these columns. In finite encoding p and q are empty.
+// channelCells returns the cells of channelColumns. In finite encoding p and q are empty.
 func channelCells(r api.Response, c api.Channel) []string {
 	p, q := "", ""
 	if c.Encoding != "finite" {
@@ -198,11 +198,11 @@ func channelCells(r api.Response, c api.Channel) []string {
 	return []string{r.Question, r.Epsilon.String(), c.Encoding, strconv.Itoa(c.Values), p, q}
 }
 
-// probability writes enough digits to read the same number back.
+// probability formats a probability with 17 digits, so that the same number can be read back.
 func probability(p float64) string { return strconv.FormatFloat(p, 'g', 17, 64) }
 
 // channelAt returns the channel of the responses to a question at ε.
-func channelAt(ctx context.Context, l book, question string, epsilon privacy.Epsilon) (api.Channel, error) {
+func channelAt(ctx context.Context, l backend, question string, epsilon privacy.Epsilon) (api.Channel, error) {
 	q, err := questionNamed(ctx, l, question)
 	if err != nil {
 		return api.Channel{}, err

@@ -29,22 +29,22 @@ func (a *app) log(cmd *cobra.Command, _ []string, f *logFlags) error {
 	return t.run(cmd.Context())
 }
 
-// tail prints the log from an event on, which is the next one to read.
+// tail prints the log from the event Next on.
 type tail struct {
 	logFlags
 	app    *app
 	last   uint64 // the last event read
 	ledger string // id of the ledger that was read
-	found  bool   // anything was printed
+	found  bool   // an event was printed
 
 	currency string // of the ledger
 }
 
 const (
-	// batch is how many events are read while the file is open. They are printed when it is closed,
-	// so that a pager standing still keeps no writer waiting.
+	// batch is the largest number of events that are read while the file is open. They are printed
+	// after it is closed, so that writers do not wait for a pager.
 	batch = 4096
-	// pollEvery is how often a followed log is read.
+	// pollEvery is the interval at which a followed log is read.
 	pollEvery = time.Second
 )
 
@@ -56,7 +56,7 @@ func (t *tail) run(ctx context.Context) error {
 	}
 	err := read(ctx)
 	if t.Follow && errors.Is(err, context.Canceled) {
-		return nil // it is how following ends
+		return nil // an interrupt is the normal end of --follow
 	}
 	return err
 }
@@ -84,11 +84,11 @@ func (t *tail) loop(ctx context.Context) error {
 	}
 }
 
-// watch prints the events of a served ledger as they happen. When the connection breaks, it
+// watch prints the events of a served ledger as they are committed. If the connection breaks, it
 // reconnects.
 func (t *tail) watch(ctx context.Context) error {
 	for {
-		err := t.app.with(ctx, reading, func(l book) error {
+		err := t.app.with(ctx, reading, func(l backend) error {
 			if err := t.checkSame(ctx, l); err != nil {
 				return err
 			}
@@ -120,9 +120,9 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// read returns the next events, at most a batch of them.
+// read returns the next events, at most batch.
 func (t *tail) read(ctx context.Context) (events []event.Event, err error) {
-	err = t.app.with(ctx, reading, func(l book) error {
+	err = t.app.with(ctx, reading, func(l backend) error {
 		if err := t.checkSame(ctx, l); err != nil {
 			return err
 		}
@@ -143,8 +143,9 @@ func (t *tail) read(ctx context.Context) (events []event.Event, err error) {
 	return events, err
 }
 
-// checkSame notices that the file is not the one that was read so far, or is an older copy of it.
-func (t *tail) checkSame(ctx context.Context, l book) error {
+// checkSame returns an error if the file is not the one that was read before, or an older copy of
+// it.
+func (t *tail) checkSame(ctx context.Context, l backend) error {
 	id := l.About().ID
 	if t.ledger == "" {
 		t.ledger, t.currency = id, l.About().Currency
@@ -180,12 +181,12 @@ func (t *tail) print(events []event.Event) error {
 	return err
 }
 
-// checkFound returns an error if no event is about an object because it does not exist.
+// checkFound returns an error if no event is printed because the object does not exist.
 func (t *tail) checkFound(ctx context.Context) error {
 	if t.found || t.Object == "" {
 		return nil
 	}
-	return t.app.with(ctx, reading, func(l book) error {
+	return t.app.with(ctx, reading, func(l backend) error {
 		_, err := l.Object(ctx, t.Object)
 		return err
 	})

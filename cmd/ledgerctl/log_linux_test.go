@@ -12,7 +12,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-func TestLogFollow_OfAFile_LetsOthersWrite(t *testing.T) {
+func TestLogFollow_File_OtherProcessesCanWrite(t *testing.T) {
 	t.Parallel() // it waits, mostly
 	db, people := newVote(t, 2)
 	cmd, lines, stderr := start(t, "--db", db, "log", "--follow", "--object", "2", "--json")

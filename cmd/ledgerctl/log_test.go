@@ -14,27 +14,27 @@ import (
 	"github.com/sluicedp/sluice/ledger/event"
 )
 
-// Every kind of event, whole and erased, is printed for people as it always was. The golden file
-// was written from what the ledger's own golden file of events says.
+// Every kind of event, whole and erased, is printed as in the golden file, which was written from
+// the ledger's golden file of events.
 func TestWriteEvent_GoldenEvents_AreUnchanged(t *testing.T) {
 	file, err := os.Open(filepath.Join("..", "..", "ledger", "testdata", "golden", "events.jsonl"))
 	check.Must(t, err)
 	defer file.Close()
 	want, err := os.ReadFile(filepath.Join("testdata", "events.txt"))
 	check.Must(t, err)
-	lines, told := strings.SplitAfter(string(want), "\n"), bufio.NewScanner(file)
-	told.Buffer(nil, 1<<20)
-	for ; told.Scan(); lines = lines[1:] {
+	lines, events := strings.SplitAfter(string(want), "\n"), bufio.NewScanner(file)
+	events.Buffer(nil, 1<<20)
+	for ; events.Scan(); lines = lines[1:] {
 		var ev event.Event
-		if err := json.Unmarshal(told.Bytes(), &ev); err != nil {
-			t.Fatalf("%s: %v", told.Bytes(), err)
+		if err := json.Unmarshal(events.Bytes(), &ev); err != nil {
+			t.Fatalf("%s: %v", events.Bytes(), err)
 		}
 		var got bytes.Buffer
 		if output.WriteEvent(&got, ev, "EUR"); got.String() != lines[0] {
-			t.Fatalf("%s\nis printed as\n%swant\n%s", told.Bytes(), &got, lines[0])
+			t.Fatalf("%s\nis printed as\n%swant\n%s", events.Bytes(), &got, lines[0])
 		}
 	}
-	if err := told.Err(); err != nil || len(lines) != 1 || lines[0] != "" {
+	if err := events.Err(); err != nil || len(lines) != 1 || lines[0] != "" {
 		t.Errorf("%d lines are not printed, %v", len(lines)-1, err)
 	}
 }

@@ -1,9 +1,9 @@
-// Command ledgerctl keeps a privacy-budget ledger from the command line: it enrols people, raises
+// Command ledgerctl manages a privacy-budget ledger from the command line. It enrols people, raises
 // their randomized responses to a higher ε within their budgets, by hand, by the calendar or by
-// sales, and estimates shares from them.
+// sales, and estimates shares from the responses.
 //
-// It is a thin face over package ledger. "ledgerctl help" lists the commands; exit codes are in
-// internal/output.
+// It is a thin layer over package ledger. "ledgerctl help" lists the commands. The exit codes are
+// in internal/output.
 package main
 
 import (
@@ -24,18 +24,18 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
-// run carries out one command line and returns the exit code.
+// run runs one command line and returns the exit code.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// From the first signal on, the next one kills: a call that does not return must not hold on.
+	// After the first signal, the next one kills the process, in case a call does not return.
 	defer context.AfterFunc(ctx, stop)()
 
 	a := newApp(stdin, stdout, stderr)
 	root := a.rootCommand()
-	help := &mindful{Writer: stdout}
+	help := &errorWriter{Writer: stdout}
 	root.SetOut(help)
-	root.SetArgs(append([]string{}, args...)) // never nil, for which cobra would look into os.Args
+	root.SetArgs(append([]string{}, args...)) // never nil, for which cobra would use os.Args
 	command, err := root.ExecuteContextC(ctx)
 	if help.err != nil {
 		err = help.err
@@ -49,27 +49,28 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return int(a.Fail(asUsage(command, err), wantsJSON(args)))
 }
 
-// mindful remembers the first error of a writer: cobra, which prints help, looks at none.
-type mindful struct {
+// errorWriter keeps the first error of a writer, because cobra ignores errors when it prints help.
+type errorWriter struct {
 	io.Writer
 	err error
 }
 
 // Write implements [io.Writer].
-func (m *mindful) Write(text []byte) (int, error) {
-	n, err := m.Writer.Write(text)
-	if err != nil && m.err == nil {
-		m.err = &started{err}
+func (w *errorWriter) Write(text []byte) (int, error) {
+	n, err := w.Writer.Write(text)
+	if err != nil && w.err == nil {
+		w.err = &started{err}
 	}
 	return n, err
 }
 
-// started marks the errors of commands, apart from those of cobra, which are all wrong usage.
+// started marks the error of a command that has started. Errors of cobra before that are all wrong
+// usage.
 type started struct{ error }
 
 func (s *started) Unwrap() error { return s.error }
 
-// action is a command's work. All commands are run through it.
+// action wraps the function of a command, so that its errors are marked as started.
 func action(work func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := work(cmd, args); err != nil {
@@ -79,7 +80,7 @@ func action(work func(cmd *cobra.Command, args []string) error) func(*cobra.Comm
 	}
 }
 
-// asUsage classes what cobra found wrong with a command line.
+// asUsage converts an error of cobra about a command line to wrong usage.
 func asUsage(cmd *cobra.Command, err error) error {
 	var classed *output.Error
 	var ours *started
@@ -96,7 +97,7 @@ func asUsage(cmd *cobra.Command, err error) error {
 	return output.UsageError(fmt.Sprintf("run %q", cmd.CommandPath()+" --help"), "%s", text)
 }
 
-// wantsJSON reports whether a command line asks for JSON, even if it is too broken to be parsed.
+// wantsJSON reports whether a command line has --json, even if cobra cannot parse the command line.
 func wantsJSON(args []string) bool {
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]

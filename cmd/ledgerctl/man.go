@@ -32,12 +32,12 @@ func (a *app) man(cmd *cobra.Command, args []string, _ *input.None) error {
 	return a.Print(out)
 }
 
-// manPages writes the page of a command, and those of the commands below it, into a directory. It
-// returns the names of the files.
+// manPages writes the pages of a command and of the commands below it to a directory. It returns
+// the names of the files.
 func (a *app) manPages(cmd *cobra.Command, dir string) ([]string, error) {
 	info, _ := debug.ReadBuildInfo()
 	name := manName(cmd) + ".1"
-	file, err := a.NewFile("man", filepath.Join(dir, name), ledgerfile.Unknown, 0o644) // it is for everybody
+	file, err := a.NewFile("man", filepath.Join(dir, name), ledgerfile.Unknown, 0o644) // all users may read it
 	if err != nil {
 		return nil, err
 	}
@@ -59,11 +59,11 @@ func (a *app) manPages(cmd *cobra.Command, dir string) ([]string, error) {
 	return pages, nil
 }
 
-// manName is the name of a command's page.
+// manName returns the name of a command's page.
 func manName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// manPage returns the page of a command as troff with the macros of man(7): what --help shows, line
-// by line.
+// manPage returns the page of a command in troff with the macros of man(7). It has the lines of
+// --help.
 func manPage(cmd *cobra.Command, v versionResult) string {
 	day, _, _ := strings.Cut(v.Time, "T")
 	return fmt.Sprintf(".TH %q 1 %q %q\n.SH NAME\n%s \\- %s\n.SH DESCRIPTION\n.in 0\n.nf\n%s.fi\n",
@@ -71,7 +71,7 @@ func manPage(cmd *cobra.Command, v versionResult) string {
 		manText(helpPage(cmd)))
 }
 
-// manText keeps troff from finding anything but letters in a text.
+// manText escapes a text, so that troff finds no requests in it.
 func manText(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "^", `\(ha`, "~", `\(ti`, "`", `\(ga`).Replace(text)
 	return strings.ReplaceAll("\n"+text, "\n.", "\n\\&.")[1:]

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// A page has nothing for troff to find but what the program meant, and has every flag and every
-// command.
-func TestManPage_EveryCommand_IsItsHelp(t *testing.T) {
+// In each page troff finds only the macros that the program writes. The page has the whole help of
+// the command.
+func TestManPage_EveryCommand_ContainsItsHelp(t *testing.T) {
 	macro := regexp.MustCompile(`^\.(TH|SH|in|nf|fi)( |$)`)
 	all := commands()
 	for name, cmd := range all {
@@ -27,7 +27,7 @@ func TestManPage_EveryCommand_IsItsHelp(t *testing.T) {
 		}
 	}
 	if page := manPage(all["sell"], versionResult{}); !strings.Contains(page, "\\-\\-max\\-price N") {
-		t.Errorf("the page has not all: %s", page)
+		t.Errorf("the page lacks a flag: %s", page)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// orderFlags are the flags that say what a buyer orders.
+// orderFlags are the flags for the order of a buyer.
 type orderFlags struct {
 	Buyer    string          `flag:"buyer,required"`
 	Question string          `flag:"question,required"`
@@ -26,7 +26,7 @@ type orderFlags struct {
 	skipped int // rows without a value
 }
 
-// order reads the people to buy from, and counts those left out.
+// order returns the order, with the people in the file. It counts the rows without a value.
 func (f *orderFlags) order(ctx context.Context, a *app, c input.Columns) (api.Order, error) {
 	c.Skipped = &f.skipped
 	people, err := a.panel(ctx, f.Objects, f.Question, c)
@@ -34,7 +34,7 @@ func (f *orderFlags) order(ctx context.Context, a *app, c input.Columns) (api.Or
 		err
 }
 
-// limitFlags are the flags that say what a buyer agrees to.
+// limitFlags are the flags for what the buyer accepts.
 type limitFlags struct {
 	Quote    string       `flag:"quote"`
 	MaxPrice input.Amount `flag:"max-price"`
@@ -52,7 +52,7 @@ func (a *app) quote(cmd *cobra.Command, _ []string, f *quoteFlags) error {
 	if err != nil {
 		return err
 	}
-	return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
+	return a.query(cmd, func(ctx context.Context, l backend) (output.Result, error) {
 		q, err := l.Quote(ctx, order)
 		var out output.Fields
 		out.Inline(q, offerRows(q.Offer)...)
@@ -67,7 +67,7 @@ func (a *app) quote(cmd *cobra.Command, _ []string, f *quoteFlags) error {
 	})
 }
 
-// tableInstead writes what would be possible where objects are refused.
+// tableInstead writes what would be possible in place of an order with refusals.
 func tableInstead(t *output.Table, b *api.Budget, currency string) {
 	if b == nil || len(b.Levels) == 0 { // a served ledger may return none
 		return
@@ -82,7 +82,7 @@ func tableInstead(t *output.Table, b *api.Budget, currency string) {
 	}
 	if top := b.Levels[len(b.Levels)-1]; top.Later > 0 {
 		more := fmt.Sprintf("%d more by %s", top.Later, output.Stamp(top.From))
-		t.Row("who will answer at this ε by time alone", more)
+		t.Row("people who will answer at this ε later", more)
 	}
 }
 
@@ -97,7 +97,7 @@ func offerRows(o api.Offer) []string {
 	return append(rows, "upgrades upgrades of what the buyer holds")
 }
 
-// deliveryFlags are the flags that say where what was sold is written.
+// deliveryFlags are the flags for the files of a sale.
 type deliveryFlags struct {
 	input.TruthFlags
 	Out     input.Output `flag:"out,writes"`
@@ -105,11 +105,11 @@ type deliveryFlags struct {
 	input.Signer
 }
 
-// check refuses what makes no sense beside the other files that are read.
+// check checks the flags. read are the other files that the command reads.
 func (f *deliveryFlags) check(read ...string) error {
 	if f.Receipt.Path == "" && f.Path != "" {
-		return output.UsageError("add --receipt FILE, or leave out --signer",
-			"--signer is given, but nothing is to be signed")
+		return output.UsageError("add --receipt FILE, or omit --signer",
+			"--signer is given, but nothing is signed without --receipt")
 	}
 	if f.Path == "-" && slices.Contains(read, "-") {
 		return output.UsageError("", "--signer and another file cannot both be standard input")
@@ -117,19 +117,18 @@ func (f *deliveryFlags) check(read ...string) error {
 	return nil
 }
 
-// delivering is a sale that is about to be made.
-type delivering struct {
+// pendingSale is a sale before it is executed.
+type pendingSale struct {
 	*deliveryFlags
 	partial, captured bool
-	quote             string // the ID of the quote that was asked for, or ""
+	quote             string // the ID of the quote in the request, or ""
 	skipped           int    // rows without a value
-	// sell makes the sale.
-	sell func(ctx context.Context, l book, truth api.TruthFunc, progress func(done, total int)) (api.Sale, error)
+	// sell executes the sale.
+	sell func(ctx context.Context, l backend, truth api.TruthFunc, progress func(done, total int)) (api.Sale, error)
 }
 
-// deliver makes a sale, writes its files, which are open before anything is sold, and prints its
-// result.
-func (a *app) deliver(cmd *cobra.Command, d delivering) (err error) {
+// deliver executes a sale, writes its files, and prints its result. The files were created before.
+func (a *app) deliver(cmd *cobra.Command, d pendingSale) (err error) {
 	ctx := cmd.Context()
 	if d.Receipt.Path != "" {
 		if err := a.loadSigner(ctx, d.Signer); err != nil {
@@ -138,12 +137,12 @@ func (a *app) deliver(cmd *cobra.Command, d delivering) (err error) {
 	}
 	var sale api.Sale
 	erased := 0
-	err = a.with(ctx, writing, func(l book) error {
+	err = a.with(ctx, writing, func(l backend) error {
 		sale, err = d.sell(ctx, l, d.Source(a.Files, l, d.partial).Ask, a.Progress("selling"))
 		a.WarnTruths(sale.TruthChanged, sale.TruthInvalid)
 		if err == nil {
 			erased, err = d.write(ctx, l, sale.Number)
-			err = output.Unfinished(saleDone(sale)+", but not all of its files are", sale.Number, err)
+			err = output.Unfinished(saleDone(sale)+", but not all of its files are written", sale.Number, err)
 		}
 		return output.WithKey(a.key, output.Refusal(err, d.partial))
 	})
@@ -152,17 +151,17 @@ func (a *app) deliver(cmd *cobra.Command, d delivering) (err error) {
 	}
 	if erased > 0 {
 		a.Warn(output.Counted(erased, "object") +
-			" left out: what this sale delivered of them has been destroyed since, because they were forgotten")
+			" left out: the responses that this sale delivered for them are destroyed, because they were forgotten")
 	}
 	out := a.sold(sale, d, erased)
 	return output.WithKey(a.key, output.Unfinished(saleDone(sale)+", but the result is not printed", sale.Number,
 		a.Print(out)))
 }
 
-func saleDone(s api.Sale) string { return fmt.Sprintf("sale %d is made", s.Number) }
+func saleDone(s api.Sale) string { return fmt.Sprintf("sale %d is done", s.Number) }
 
-// sold is the result of a sale.
-func (a *app) sold(s api.Sale, d delivering, erased int) (out output.Fields) {
+// sold returns the result of a sale as it is printed.
+func (a *app) sold(s api.Sale, d pendingSale, erased int) (out output.Fields) {
 	out.AddNonZero("id", "", d.quote)
 	rows, skipped := append([]string{"sale", "time"}, offerRows(s.Offer)...), "skipped, without a value"
 	if d.captured {
@@ -178,8 +177,8 @@ func (a *app) sold(s api.Sale, d delivering, erased int) (out output.Fields) {
 	return out
 }
 
-// write writes the files of a sale. It leaves out what was destroyed since, and counts that.
-func (f *deliveryFlags) write(ctx context.Context, l book, sale uint64) (erased int, err error) {
+// write writes the files of a sale. It leaves out responses that are destroyed, and counts them.
+func (f *deliveryFlags) write(ctx context.Context, l backend, sale uint64) (erased int, err error) {
 	err = f.Out.SaveCSV(f.Columns.Raw, func(out input.RowWriter) error {
 		if err := out.Row(append([]string{"object", "response", "price", "sale"}, channelColumns()...)...); err != nil {
 			return err
@@ -217,16 +216,16 @@ func (a *app) sell(cmd *cobra.Command, _ []string, f *sellFlags) (err error) {
 		return err
 	}
 	c := f.Columns
-	c.Optional = true // the file with the true values may be another
+	c.Optional = true // the true values may be in another file
 	if r.Order, err = f.order(cmd.Context(), a, c); err != nil {
 		return err
 	}
-	sell := func(ctx context.Context, l book, truth api.TruthFunc, progress func(done, total int)) (api.Sale, error) {
-		r.Truth, r.Progress = truth, progress
+	sell := func(ctx context.Context, l backend, truth api.TruthFunc, show func(done, total int)) (api.Sale, error) {
+		r.Truth, r.Progress = truth, show
 		sale, err := l.Sell(ctx, r)
 		return sale, atLevels(ctx, l, r.Question, r.Epsilon, err)
 	}
-	return a.deliver(cmd, delivering{deliveryFlags: &f.deliveryFlags, partial: r.Partial, quote: r.QuoteID,
+	return a.deliver(cmd, pendingSale{deliveryFlags: &f.deliveryFlags, partial: r.Partial, quote: r.QuoteID,
 		skipped: f.skipped, sell: sell})
 }
 
@@ -245,7 +244,7 @@ func (a *app) reserve(cmd *cobra.Command, _ []string, f *reserveFlags) (err erro
 	if r.Order, err = f.order(cmd.Context(), a, f.Columns); err != nil {
 		return err
 	}
-	return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+	return a.change(cmd, func(ctx context.Context, l backend) (string, output.Result, error) {
 		held, err := l.Reserve(ctx, r)
 		err = output.Refusal(atLevels(ctx, l, r.Question, r.Epsilon, err), r.Partial)
 		var out output.Fields
@@ -254,11 +253,11 @@ func (a *app) reserve(cmd *cobra.Command, _ []string, f *reserveFlags) (err erro
 		out.Add("events", "events", output.Span{First: held.First, Last: held.Last})
 		out.Add("skipped", "skipped, without a value", f.skipped)
 		addRefused(&out, held.Refused, 0, held.Key)
-		return fmt.Sprintf("reservation %d is made", held.Number), out, err
+		return fmt.Sprintf("reservation %d is granted", held.Number), out, err
 	})
 }
 
-// parseExpiry reads --expires: a duration from when the reservation is granted, or a time.
+// parseExpiry parses --expires: a duration after the reservation is granted, or a time.
 func parseExpiry(text string) (during time.Duration, until time.Time, err error) {
 	const hint = "a duration above 0, such as 90m or 24h, or " + timeHint
 	if during, err = time.ParseDuration(text); err != nil {
@@ -284,21 +283,21 @@ func (a *app) capture(cmd *cobra.Command, args []string, f *captureFlags) (err e
 	if err := f.check(f.Truth); err != nil {
 		return err
 	}
-	sell := func(ctx context.Context, l book, truth api.TruthFunc, progress func(done, total int)) (api.Sale, error) {
-		r.Truth, r.Progress = truth, progress
+	sell := func(ctx context.Context, l backend, truth api.TruthFunc, show func(done, total int)) (api.Sale, error) {
+		r.Truth, r.Progress = truth, show
 		sale, err := l.Capture(ctx, r)
 		return sale, output.WithHint(err, api.ErrUnknown, reservationsHint)
 	}
-	return a.deliver(cmd, delivering{deliveryFlags: &f.deliveryFlags, partial: f.Partial, captured: true, sell: sell})
+	return a.deliver(cmd, pendingSale{deliveryFlags: &f.deliveryFlags, partial: f.Partial, captured: true, sell: sell})
 }
 
-// These say where the numbers of reservations and of sales are.
+// Hints about the numbers of reservations and of sales.
 const (
 	reservationsHint = `"ledgerctl reserve" printed the number; "ledgerctl reservations" lists them all`
 	salesHint        = `"ledgerctl sell" printed the number; "ledgerctl sales" lists it with every sale`
 )
 
-// numberOf reads the number of a reservation or a sale.
+// numberOf parses the number of a reservation or a sale.
 func numberOf(what, text, hint string) (uint64, error) {
 	number, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || number == 0 {
@@ -312,9 +311,9 @@ func (a *app) cancel(cmd *cobra.Command, args []string, _ *keyFlag) error {
 	if err != nil {
 		return err
 	}
-	return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+	return a.change(cmd, func(ctx context.Context, l backend) (string, output.Result, error) {
 		var out output.Fields
-		out.Add("sale", "cancelled", number) // the number of the sale that would have come of it
+		out.Add("sale", "cancelled", number) // a captured reservation is the sale with its number
 		out.Add("key", "key", a.key)
 		err := output.WithHint(l.Cancel(ctx, a.key, number), api.ErrUnknown, reservationsHint)
 		return fmt.Sprintf("reservation %d is cancelled", number), out, err
@@ -338,7 +337,7 @@ func (a *app) budget(cmd *cobra.Command, _ []string, f *budgetFlags) (err error)
 		return err
 	}
 	r.All = r.Objects == nil
-	return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
+	return a.query(cmd, func(ctx context.Context, l backend) (output.Result, error) {
 		b, err := l.Budget(ctx, r)
 		currency := ""
 		if r.Buyer != "" {
@@ -348,7 +347,7 @@ func (a *app) budget(cmd *cobra.Command, _ []string, f *budgetFlags) (err error)
 	})
 }
 
-// forecast is the result of a budget. Prices are shown where there is a currency.
+// forecast returns the result of budget as it is printed. It has prices if currency is not "".
 func forecast(b api.Budget, skipped int, currency string) (out output.Fields) {
 	out.Inline(b, "question", "objects people", "event as of event")
 	largest := b.Largest.String()

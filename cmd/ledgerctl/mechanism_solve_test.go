@@ -10,8 +10,8 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// People get the vertices of a small graph, and the regions of any; programs get all.
-func TestMechanismSolve_ManyVertices_TableIsCut(t *testing.T) {
+// The table has the first 100 vertices and all regions. JSON has all vertices.
+func TestMechanismSolve_ManyVertices_TableIsShortened(t *testing.T) {
 	dir := t.TempDir()
 	nodes, edges := filepath.Join(dir, "nodes.csv"), filepath.Join(dir, "edges.csv")
 	var v, e strings.Builder

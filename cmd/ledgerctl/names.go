@@ -13,29 +13,29 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// Names of the ledger are completed by the shell: questions, buyers, the numbers of sales and of
+// The shell completes names of the ledger: questions, buyers, the numbers of sales and of
 // reservations, and ε.
 
-// completer finds the candidates for a place of a command line. After a tab there is an
-// explanation.
-type completer = func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective)
+// completer returns the candidates for an argument or a flag that begins with prefix. A candidate
+// may have an explanation after a tab.
+type completer = func(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective)
 
-// finder adds the names of one kind, each with what is said about it.
-type finder func(ctx context.Context, cmd *cobra.Command, l book, add func(name, about string)) error
+// finder calls add for the names of one kind, each with an explanation.
+type finder func(ctx context.Context, cmd *cobra.Command, l backend, add func(name, about string)) error
 
-// patience is how long a completion waits for a served ledger.
-const patience = 5 * time.Second
+// completionTimeout is how long a completion waits for a served ledger.
+const completionTimeout = 5 * time.Second
 
-// complete returns a completer. An error is not reported: then there are no candidates.
+// complete returns a completer for the names of a finder. After an error it has no candidates.
 func (a *app) complete(find finder) completer {
-	return func(cmd *cobra.Command, _ []string, begun string) (found []cobra.Completion, _ cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, _ []string, prefix string) (found []cobra.Completion, _ cobra.ShellCompDirective) {
 		a.Quiet = true
-		a.place(cmd) // whose flags were not read when the program settled where the ledger is
-		ctx, cancel := context.WithTimeout(cmd.Context(), patience)
+		a.chooseLedger(cmd) // prepare has not seen the flags of the command to be completed
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 		defer cancel()
-		_ = a.with(ctx, reading, func(l book) error {
+		_ = a.with(ctx, reading, func(l backend) error {
 			return find(ctx, cmd, l, func(name, about string) {
-				if strings.HasPrefix(name, begun) && output.IsPlain(name) {
+				if strings.HasPrefix(name, prefix) && output.IsPlain(name) {
 					found = append(found, strings.TrimSuffix(name+"\t"+about, "\t"))
 				}
 			})
@@ -44,12 +44,12 @@ func (a *app) complete(find finder) completer {
 	}
 }
 
-// completeNames has the names completed that flags and arguments of a command, and those below,
-// take. An argument that is a file is completed by the shell; there is one at most.
+// completeNames sets the completers of the flags and arguments of a command and of those below it.
+// The shell completes arguments that are files. A command has at most one argument to complete.
 func (a *app) completeNames(cmd *cobra.Command) {
 	for flag, find := range map[string]finder{"question": questionNames, "buyer": buyerNames, "epsilon": levelNames} {
 		if cmd.Flags().Lookup(flag) != nil {
-			// It fails only for a flag that has a completer already.
+			// Fails only for a flag that has a completer already.
 			_ = cmd.RegisterFlagCompletionFunc(flag, a.complete(find))
 		}
 	}
@@ -58,12 +58,12 @@ func (a *app) completeNames(cmd *cobra.Command) {
 		"DIR":  shell(cobra.ShellCompDirectiveFilterDirs),
 		"SALE": a.complete(saleNumbers), "NUMBER": a.complete(reservationNumbers)}
 	if find := arguments[words[1]]; cmd.HasParent() && cmd.ValidArgs == nil {
-		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion,
+		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion,
 			cobra.ShellCompDirective) {
 			if find == nil || len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return find(cmd, args, begun)
+			return find(cmd, args, prefix)
 		}
 	}
 	for _, below := range cmd.Commands() {
@@ -71,12 +71,12 @@ func (a *app) completeNames(cmd *cobra.Command) {
 	}
 }
 
-// shell leaves it to the shell what to complete.
+// shell returns a completer that leaves the completion to the shell.
 func shell(how cobra.ShellCompDirective) completer {
 	return func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) { return nil, how }
 }
 
-func questionNames(ctx context.Context, _ *cobra.Command, l book, add func(name, about string)) error {
+func questionNames(ctx context.Context, _ *cobra.Command, l backend, add func(name, about string)) error {
 	all, err := api.Collect(l.Questions(ctx))
 	for _, q := range all {
 		add(q.Name, "")
@@ -84,7 +84,7 @@ func questionNames(ctx context.Context, _ *cobra.Command, l book, add func(name,
 	return err
 }
 
-func buyerNames(ctx context.Context, _ *cobra.Command, l book, add func(name, about string)) error {
+func buyerNames(ctx context.Context, _ *cobra.Command, l backend, add func(name, about string)) error {
 	all, err := api.Collect(l.Buyers(ctx))
 	for _, b := range all {
 		add(b.Buyer, "")
@@ -92,7 +92,7 @@ func buyerNames(ctx context.Context, _ *cobra.Command, l book, add func(name, ab
 	return err
 }
 
-func levelNames(ctx context.Context, cmd *cobra.Command, l book, add func(name, about string)) error {
+func levelNames(ctx context.Context, cmd *cobra.Command, l backend, add func(name, about string)) error {
 	question := given(cmd, "question")
 	if question == "" {
 		return nil
@@ -104,8 +104,8 @@ func levelNames(ctx context.Context, cmd *cobra.Command, l book, add func(name, 
 	return err
 }
 
-// reservationNumbers finds the reservations that hold.
-func reservationNumbers(ctx context.Context, _ *cobra.Command, l book, add func(name, about string)) error {
+// reservationNumbers finds the open reservations.
+func reservationNumbers(ctx context.Context, _ *cobra.Command, l backend, add func(name, about string)) error {
 	for r, err := range l.Reservations(ctx, "", "open") {
 		if err != nil {
 			return err
@@ -115,7 +115,7 @@ func reservationNumbers(ctx context.Context, _ *cobra.Command, l book, add func(
 	return nil
 }
 
-func saleNumbers(ctx context.Context, _ *cobra.Command, l book, add func(name, about string)) error {
+func saleNumbers(ctx context.Context, _ *cobra.Command, l backend, add func(name, about string)) error {
 	for s, err := range l.Sales(ctx, "") {
 		if err != nil {
 			return err
@@ -125,7 +125,7 @@ func saleNumbers(ctx context.Context, _ *cobra.Command, l book, add func(name, a
 	return nil
 }
 
-// explained explains an order, as far as its names are plain.
+// explained describes an order. It leaves out names that are not plain.
 func explained(buyer, question, epsilon string) string {
 	text := "ε=" + epsilon
 	if output.IsPlain(question) {

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicedp/sluice/ledger"
 )
 
-func TestIsPlain_ShellCharacters_AreNot(t *testing.T) {
+func TestIsPlain_ShellCharacters_AreNotPlain(t *testing.T) {
 	for name, want := range map[string]bool{
 		"acme": true, "a-b_c.d:e/f@g+h,i%j": true, "Ñuñoa": true, "7": true,
 		"": false, "-x": false, "a b": false, "a;b": false, "$(x)": false, "`x`": false, "a'b": false, `a"b`: false, `a\b`: false, "a*": false, "~": false, "a\tb": false, "a\nb": false, "{a,b}": false, "a&b": false, "!1": false, "a=b": false,
@@ -20,9 +20,9 @@ func TestIsPlain_ShellCharacters_AreNot(t *testing.T) {
 	}
 }
 
-// Whoever presses the key for completion has asked for nothing: the ledger is only read, beside
-// others who do, and its files stay as they are.
-func TestCompletion_Names_WritesNothing(t *testing.T) {
+// Completion only reads the ledger, also while other processes read it, and leaves its files
+// unchanged.
+func TestCompletion_OfNames_WritesNothing(t *testing.T) {
 	db, _ := newVote(t, 2)
 	mustInvoke(t, "--db", db, "reserve", "--buyer", "bob", "--question", "vote", "--epsilon", "1", "--expires", "2100-01-01T00:00:00Z")
 	files := func() (all []string) {

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// peopleFlags are the flags of the commands that put the people of a file under terms.
+// peopleFlags are the flags of the commands that set the terms of the people in a file.
 type peopleFlags struct {
 	Question string `flag:"question,required"`
 	Objects  string `flag:"objects,required,reads"`
@@ -27,19 +27,19 @@ type peopleFlags struct {
 	keyFlag
 }
 
-// maxPolicy is more than any policy has, in bytes.
+// maxPolicy is larger than any policy, in bytes.
 const maxPolicy = 1 << 20
 
-// roll is what a command reads about people before it opens the ledger.
-type roll struct {
-	policy  policy.Policy // that of --policy, or the zero policy
-	objects []string      // the ids in the file
-	values  input.Values  // that the file has
+// peopleInput is what a command reads from its files before it opens the ledger.
+type peopleInput struct {
+	policy  policy.Policy // of --policy, or the zero policy
+	objects []string      // the ids in the file of people
+	values  input.Values  // the values in the file of people
 	skipped int           // rows without a value
 }
 
-// read reads the policy and the file.
-func (f *peopleFlags) read(ctx context.Context, a *app) (p roll, err error) {
+// read reads the policy and the file of people.
+func (f *peopleFlags) read(ctx context.Context, a *app) (p peopleInput, err error) {
 	if f.Policy != "" {
 		text, err := a.TextOrFile(ctx, f.Policy, maxPolicy)
 		if err == nil {
@@ -73,7 +73,7 @@ func (a *app) enroll(cmd *cobra.Command, _ []string, f *enrollFlags) error {
 	if err != nil {
 		return err
 	}
-	enroll := func(ctx context.Context, l book) (output.Result, error) {
+	enroll := func(ctx context.Context, l backend) (output.Result, error) {
 		if err := p.values.Check(ctx, l, f.Objects, f.Question); err != nil {
 			return nil, err
 		}
@@ -82,8 +82,8 @@ func (a *app) enroll(cmd *cobra.Command, _ []string, f *enrollFlags) error {
 			Progress: a.Progress("enrolling"), New: f.ByRow && !f.SameRows, DryRun: f.DryRun,
 		})
 		if errors.Is(err, api.ErrNotNew) {
-			err = output.InputError("--same-rows says that these are the rows of before; if they are other people, "+
-				"--id-prefix P names them P1, P2, …", "%w", err)
+			err = output.InputError("--same-rows confirms that these are the same people as before; for other people, "+
+				"--id-prefix P gives them the ids P1, P2, …", "%w", err)
 		}
 		a.endRefused(f.Question, done.Enrolled+done.Already, done.Refused, done.Unlisted)
 		return a.enrolled(f, p.skipped, done), output.Refusal(err, f.Partial)
@@ -91,13 +91,13 @@ func (a *app) enroll(cmd *cobra.Command, _ []string, f *enrollFlags) error {
 	if f.DryRun {
 		return a.query(cmd, enroll)
 	}
-	return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+	return a.change(cmd, func(ctx context.Context, l backend) (string, output.Result, error) {
 		out, err := enroll(ctx, l)
-		return "they are enrolled", out, err
+		return "the people are enrolled", out, err
 	})
 }
 
-// enrolled is the result of an enrolment.
+// enrolled returns the result of an enrolment as it is printed.
 func (a *app) enrolled(f *enrollFlags, skipped int, done api.EnrollResult) (out output.Fields) {
 	out.Add("question", "question", f.Question)
 	out.InlineDone(done, "enrolled", "already already enrolled")
@@ -120,13 +120,13 @@ type termsFlags struct {
 
 func (a *app) terms(cmd *cobra.Command, _ []string, f *termsFlags) error {
 	if !f.NoPolicy && f.Policy == "" && f.Cap.IsZero() {
-		return output.UsageError("give --policy, --no-policy or --cap", "nothing is said of what is to change")
+		return output.UsageError("give --policy, --no-policy or --cap", "no change is given")
 	}
 	p, err := f.read(cmd.Context(), a)
 	if err != nil {
 		return err
 	}
-	return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+	return a.change(cmd, func(ctx context.Context, l backend) (string, output.Result, error) {
 		err := errors.Join(f.CheckPeople(ctx, l, f.Objects, f.Question, p.objects),
 			p.values.Check(ctx, l, f.Objects, f.Question))
 		if err != nil {
@@ -135,15 +135,15 @@ func (a *app) terms(cmd *cobra.Command, _ []string, f *termsFlags) error {
 		r := api.ChangeTermsRequest{Key: a.key, Question: f.Question, Objects: p.objects, Cap: f.Cap,
 			Consent: f.Consent, Partial: f.Partial, Progress: a.Progress("changing")}
 		if f.NoPolicy || f.Policy != "" {
-			r.Policy = &p.policy // else each stays as it is
+			r.Policy = &p.policy // nil keeps the policy of each person
 		}
 		done, err := l.ChangeTerms(ctx, r)
 		a.endRefused(f.Question, done.Changed+done.Unchanged, done.Refused, done.Unlisted)
-		return "their terms are changed", a.changed(f, p.skipped, done), output.Refusal(err, f.Partial)
+		return "the terms are changed", a.changed(f, p.skipped, done), output.Refusal(err, f.Partial)
 	})
 }
 
-// changed is the result of a change of terms.
+// changed returns the result of a change of terms as it is printed.
 func (a *app) changed(f *termsFlags, skipped int, done api.ChangeTermsResult) (out output.Fields) {
 	out.Add("question", "question", f.Question)
 	out.InlineDone(done, "changed", "unchanged as they were before")
@@ -158,21 +158,22 @@ func (a *app) changed(f *termsFlags, skipped int, done api.ChangeTermsResult) (o
 }
 
 func (a *app) withdraw(cmd *cobra.Command, people []string, _ *keyFlag) error {
-	return unknownPerson(a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+	return unknownPerson(a.change(cmd, func(ctx context.Context, l backend) (string, output.Result, error) {
 		var out output.Fields
 		out.Add("withdrawn", "", people)
 		out.Add("", "withdrawn", output.Listed(people))
 		out.Add("key", "key", a.key)
-		return "they are withdrawn", out, a.withdrawAll(ctx, l, people)
+		return "the people are withdrawn", out, a.withdrawAll(ctx, l, people)
 	}))
 }
 
-// mostKey is the longest idempotency key, in bytes.
+// mostKey is the largest length of an idempotency key, in bytes.
 const mostKey = 256
 
-// withdrawAll ends the part of people. Of several requests each has a key of its own: the key and a
-// number. Keys outlive the people they are about, so they name no person.
-func (a *app) withdrawAll(ctx context.Context, l book, people []string) error {
+// withdrawAll withdraws people with one request each. For several people, the key of each request
+// is the key of the command and a number. It has no id, because keys are kept after people are
+// forgotten.
+func (a *app) withdrawAll(ctx context.Context, l backend, people []string) error {
 	keyOf := func(place int) string {
 		if len(people) == 1 {
 			return a.key
@@ -181,8 +182,8 @@ func (a *app) withdrawAll(ctx context.Context, l book, people []string) error {
 	}
 	if n := len(keyOf(len(people) - 1)); n > mostKey {
 		return output.UsageError("",
-			"--key is too long for so many: a number is added to it, and at most %d bytes are allowed, not %d",
-			mostKey, n)
+			"--key is too long for several people: with the number that is added to it, it has %d bytes, more than %d",
+			n, mostKey)
 	}
 	for i, object := range people {
 		if slices.Contains(people[:i], object) {
@@ -206,7 +207,7 @@ type epochFlags struct {
 }
 
 func (a *app) epoch(cmd *cobra.Command, args []string, f *epochFlags) error {
-	return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+	return a.change(cmd, func(ctx context.Context, l backend) (string, output.Result, error) {
 		if err := l.BeginEpoch(ctx, api.EpochRequest{Key: a.key, Question: f.Question, Object: args[0]}); err != nil {
 			return "", nil, err
 		}
@@ -232,12 +233,12 @@ type forgetFlags struct {
 }
 
 func (a *app) forget(cmd *cobra.Command, args []string, f *forgetFlags) error {
-	return unknownPerson(a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+	return unknownPerson(a.change(cmd, func(ctx context.Context, l backend) (string, output.Result, error) {
 		done := fmt.Sprintf("object %q is forgotten", args[0])
 		if err := l.Forget(ctx, api.ObjectRequest{Key: a.key, Object: args[0]}); err != nil {
 			return done, nil, err
 		}
-		pages := `kept: what was forgotten may still be in them until the next "ledgerctl forget" without --keep-pages`
+		pages := `kept: they may contain forgotten data until the next "ledgerctl forget" without --keep-pages`
 		if !f.KeepPages {
 			pages = "dropped: the file was rewritten"
 			if err := l.Compact(ctx, a.Progress("compacting")); err != nil {
@@ -256,14 +257,14 @@ func (a *app) forget(cmd *cobra.Command, args []string, f *forgetFlags) error {
 	}))
 }
 
-// unknownPerson adds to an error what may help if there is no such person.
+// unknownPerson adds a hint to an error about a person that the ledger does not have.
 func unknownPerson(err error) error {
 	return output.WithHint(err, api.ErrUnknown,
-		"people go by the ids that they were enrolled by: those of a column then, or row numbers")
+		"use the id with which the person was enrolled: from a column of the file, or the number of the row")
 }
 
 func (a *app) show(cmd *cobra.Command, args []string, _ *input.None) error {
-	return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
+	return a.query(cmd, func(ctx context.Context, l backend) (output.Result, error) {
 		o, err := l.Object(ctx, args[0])
 		var out output.Fields
 		out.Inline(o, "object", "cap", "spent", "held held by reservations", "remaining", "earned")
@@ -274,7 +275,7 @@ func (a *app) show(cmd *cobra.Command, args []string, _ *input.None) error {
 
 func tableObject(t *output.Table, o api.ObjectState) {
 	if o.Forgotten > 0 {
-		t.Row("forgotten", fmt.Sprintf("by event %d: what was released before is destroyed", o.Forgotten))
+		t.Row("forgotten", fmt.Sprintf("by event %d: responses released before are destroyed", o.Forgotten))
 	}
 	t.Line("")
 	t.Row("QUESTION", "ε", "BESIDES", "CEILING", "RESPONSE", "ALL RESPONSES")

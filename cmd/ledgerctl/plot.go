@@ -11,26 +11,26 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// What a picture of an estimate has space for.
+// Limits of the picture of an estimate.
 const (
 	mostValues  = 30
-	mostLetters = 28 // of a value's name
+	mostLetters = 28 // of the name of a value
 )
 
-// plot shows an estimate: a group of bars for each value, and in it a bar for each ε.
+// plot is the picture of an estimate: a group of bars for each value, with a bar for each ε.
 type plot struct {
-	whole      api.Estimate   // everybody counts once
-	levels     []api.Estimate // by rising ε: of the objects that answered at that ε
-	recorded   int            // how many levels there are, shown or not
-	few        int            // how many of them are left out because few people are at them
+	whole      api.Estimate   // with each object once
+	levels     []api.Estimate // of the objects that answered at each ε, by rising ε
+	recorded   int            // number of levels, shown or not
+	few        int            // number of levels that are left out because they have few people
 	values     []int          // the numbers of the values shown, from the top
 	confidence float64
 }
 
-// newPlot reads what the picture of an estimate shows besides it. Of a file all is of one instant,
-// because it cannot be written while it is open for reading; a served ledger may change between the
-// requests.
-func newPlot(ctx context.Context, l book, r api.EstimateRequest, whole api.Estimate) (*plot, error) {
+// newPlot reads the estimates for the picture of an estimate. In a file all are of one instant,
+// because no process can write it while it is open for reading. A served ledger may change between
+// the requests.
+func newPlot(ctx context.Context, l backend, r api.EstimateRequest, whole api.Estimate) (*plot, error) {
 	p := &plot{whole: whole, recorded: 1, values: shownValues(whole.Values), confidence: r.Confidence}
 	if !r.Epsilon.IsZero() {
 		return p, p.add(whole)
@@ -44,7 +44,7 @@ func newPlot(ctx context.Context, l book, r api.EstimateRequest, whole api.Estim
 	for _, at := range shown {
 		r.Epsilon = at.Epsilon
 		level, err := l.Estimate(ctx, r)
-		if r.Include != nil && errors.Is(err, api.ErrNoResponses) { // all there are of other people
+		if r.Include != nil && errors.Is(err, api.ErrNoResponses) { // only people who are not included
 			p.recorded--
 			continue
 		}
@@ -58,22 +58,24 @@ func newPlot(ctx context.Context, l book, r api.EstimateRequest, whole api.Estim
 	return p, nil
 }
 
-// add adds a level. A server may return anything.
+// add adds a level. It checks the estimate, because a server may return anything.
 func (p *plot) add(level api.Estimate) error {
 	if len(level.Levels) == 0 || len(level.Values) != len(p.whole.Values) {
-		return fmt.Errorf("an estimate of %d values at %d ε, where %d values at one are expected", len(level.Values),
-			len(level.Levels), len(p.whole.Values))
+		return fmt.Errorf("the server returned an estimate of %d values at %d ε, not of %d values at one ε",
+			len(level.Values), len(level.Levels), len(p.whole.Values))
 	}
 	p.levels = append(p.levels, level)
 	return nil
 }
 
-// fewest is the part of the responses of the fullest level that another one must have to be shown:
-// the intervals of one with fewer would be ten times as wide, and make the others too small to see.
+// fewest is the smallest number of responses of a level that is shown, relative to the level with
+// the most. The intervals of a level with fewer would be ten times as wide, and make the others too
+// small.
 const fewest = 0.01
 
-// shownLevels returns all levels that are not too empty if they are few, and else the first, the
-// last and some between, evenly; and how many are too empty.
+// shownLevels returns the levels to show, and the number of levels with too few people. If more
+// than [chart.MaxRows] levels have enough people, it returns the first, the last, and evenly spaced
+// ones.
 func shownLevels(all []api.LevelCount) (levels []api.LevelCount, few int) {
 	most := int64(0)
 	for _, l := range all {
@@ -94,8 +96,8 @@ func shownLevels(all []api.LevelCount) (levels []api.LevelCount, few int) {
 	return shown, few
 }
 
-// shownValues returns the numbers of all values in their order if they are few, and else of those
-// with the largest estimates, falling.
+// shownValues returns the numbers of all values in their order, or, if there are too many, of those
+// with the largest estimates in descending order.
 func shownValues(values []api.ValueEstimate) []int {
 	shown := make([]int, len(values))
 	for v := range shown {
@@ -108,7 +110,7 @@ func shownValues(values []api.ValueEstimate) []int {
 	return shown[:mostValues]
 }
 
-// shortened makes a name fit on a line of a picture: the middle of a long one is left out.
+// shortened returns a name without the middle if it has more than most characters.
 func shortened(name string, most int) string {
 	letters := []rune(chart.Printable(name))
 	if len(letters) <= most {
@@ -118,7 +120,7 @@ func shortened(name string, most int) string {
 	return string(letters[:most-tail-1]) + "…" + string(letters[len(letters)-tail:])
 }
 
-// notes say what the bars are, and what is left out.
+// notes returns notes on the meaning of the bars, and on what is left out.
 func (p *plot) notes(numbered bool) (lines []string) {
 	covers := "these people"
 	if p.whole.Covers == "population" {
@@ -146,11 +148,11 @@ func (p *plot) notes(numbered bool) (lines []string) {
 	return lines
 }
 
-// pools reports whether the estimate of everybody is another one than that of the highest ε.
+// pools reports whether the estimate of all people combines several levels.
 func (p *plot) pools() bool { return len(p.whole.Levels) > 1 }
 
-// labels returns the names of the values shown. Shortening can make two names equal: these get the
-// numbers of their values, and numbered is true.
+// labels returns the names of the values shown. If shortening makes names equal, these names get
+// the numbers of their values, and numbered is true.
 func (p *plot) labels() (names []string, numbered bool) {
 	alike := map[string]int{}
 	for _, v := range p.values {
@@ -166,7 +168,7 @@ func (p *plot) labels() (names []string, numbered bool) {
 	return names, numbered
 }
 
-// chart returns the picture: a row for each level, and one for everybody.
+// chart returns the picture: a row for each level, and one for all people.
 func (p *plot) chart() chart.Bars {
 	names, numbered := p.labels()
 	out := chart.Bars{

@@ -70,7 +70,7 @@ func TestShownValues_ManyValues_AreTheLargest(t *testing.T) {
 	}
 }
 
-func TestShortened_LongNames_AreCut(t *testing.T) {
+func TestShortened_LongNames_LoseTheirMiddle(t *testing.T) {
 	for name, want := range map[string]string{
 		"short": "short", "": "", "1234567890": "1234567890", "12345678901": "123456…901", "ééééééééééé": "éééééé…ééé", "a\nb\tc": "a b c",
 	} {
@@ -93,10 +93,9 @@ func TestShortened_LongNames_AreCut(t *testing.T) {
 	}
 }
 
-// stranger is a ledger behind an address, whose estimates at an ε are not those that were asked
-// for.
+// stranger is a served ledger whose estimates are not those that were requested.
 type stranger struct {
-	book
+	backend
 	at  []api.LevelCount
 	one api.Estimate
 }
@@ -115,11 +114,11 @@ func (s stranger) Estimate(context.Context, api.EstimateRequest) (api.Estimate, 
 	return s.one, nil
 }
 
-func TestNewPlot_EstimateOfOtherValues_IsRefused(t *testing.T) {
+func TestNewPlot_EstimatesOfOtherValues_AreRefused(t *testing.T) {
 	whole := estimated(t, "1", 0.4, 0.6)
 	for _, one := range []api.Estimate{{}, estimated(t, "1", 1), estimated(t, "", 0.4, 0.6)} {
 		if p, err := newPlot(t.Context(), stranger{at: whole.Levels, one: one}, api.EstimateRequest{}, whole); err == nil {
-			t.Errorf("drawn is %+v", p.levels)
+			t.Errorf("the picture has %+v", p.levels)
 		}
 	}
 	if p, err := newPlot(t.Context(), stranger{at: whole.Levels, one: whole}, api.EstimateRequest{}, whole); err != nil || len(p.levels) != 1 {

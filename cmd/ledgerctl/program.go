@@ -28,7 +28,7 @@ type initFlags struct {
 }
 
 func (a *app) init(cmd *cobra.Command, _ []string, f *initFlags) error {
-	if err := a.file(cmd); err != nil {
+	if err := a.requireFile(cmd); err != nil {
 		return err
 	}
 	signer := cmp.Or(f.Signer, input.SignerFile(a.DB))
@@ -47,11 +47,12 @@ func (a *app) init(cmd *cobra.Command, _ []string, f *initFlags) error {
 	out.Add("", "signing key", signer+" (secret: keep it apart from the ledger)")
 	out.Add("log_key", "", public)
 	out.Add("signer", "", signer)
-	out.Add("", "log key", public+" (public: buyers and auditors verify by it)")
-	return a.PrintDone("the ledger is made", "", out)
+	out.Add("", "log key", public+" (public: buyers and auditors verify with it)")
+	return a.PrintDone("the ledger is created", "", out)
 }
 
-// createLedger creates the key file and then the ledger, or neither. It returns the log key.
+// createLedger creates the file of the signing key and then the ledger, or neither. It returns the
+// log key.
 func createLedger(ctx context.Context, db, currency, signer string) (string, error) {
 	if _, err := os.Stat(db); err == nil {
 		return "", exists(db, "nothing was changed; give --db another FILE")
@@ -70,8 +71,8 @@ func createLedger(ctx context.Context, db, currency, signer string) (string, err
 	return public, nil
 }
 
-// dropKey removes the key of a ledger that could not be created. A ledger that is there after all
-// (its directory could not be synced, say) keeps its key.
+// dropKey removes the key of a ledger that could not be created. If the ledger exists nevertheless,
+// for example because its directory could not be synced, the key stays.
 func dropKey(db, signer string, cause error) error {
 	if _, err := os.Stat(db); err == nil && !errors.Is(cause, fs.ErrExist) {
 		return nil
@@ -106,10 +107,10 @@ func writeSecret(path, secret string) error {
 	return err
 }
 
-// copyCommand returns a command that copies the ledger.
+// copyCommand returns a command that writes a copy of the ledger.
 func (a *app) copyCommand(
 	use, doing string,
-	write func(book, context.Context, string, func(done, total int)) (api.Copied, error),
+	write func(backend, context.Context, string, func(done, total int)) (api.Copied, error),
 ) *cobra.Command {
 	run := func(cmd *cobra.Command, args []string, _ *input.None) error {
 		switch args[0] {
@@ -117,9 +118,9 @@ func (a *app) copyCommand(
 			return output.UsageError("", "FILE is empty")
 		case "-":
 			return output.UsageError("give the name of a file",
-				"a copy of the ledger cannot be standard output: it is verified where it is written")
+				"a copy of the ledger cannot be written to standard output, because the written file is verified")
 		}
-		err := a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
+		err := a.query(cmd, func(ctx context.Context, l backend) (output.Result, error) {
 			copied, err := write(l, ctx, args[0], a.Progress(doing))
 			var out output.Fields
 			out.Add("file", "copy, verified", args[0])
@@ -135,7 +136,7 @@ func (a *app) copyCommand(
 }
 
 func (a *app) stats(cmd *cobra.Command, _ []string, _ *input.None) error {
-	return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
+	return a.query(cmd, func(ctx context.Context, l backend) (output.Result, error) {
 		stats, err := l.Stats(ctx)
 		about := l.About()
 		var out output.Fields
@@ -149,18 +150,18 @@ func (a *app) stats(cmd *cobra.Command, _ []string, _ *input.None) error {
 			api.Stats
 		}{creation{about}, stats}, rows...)
 		if about.MissingJournal != "" {
-			out.Add("", "journal", fmt.Sprintf("MISSING (%s): what only it has is not counted", about.MissingJournal))
+			out.Add("", "journal", fmt.Sprintf("MISSING (%s): events only in it are not counted", about.MissingJournal))
 		}
 		return out, err
 	})
 }
 
-// creation is About one level further down: its currency is that of Stats.
+// creation embeds About one level deeper, so that in JSON the currency is that of Stats.
 type creation struct{ api.About }
 
-// health is [ledger.Ledger.Health] of the ledger that is named.
+// health returns the health of the ledger ([ledger.Ledger.Health]).
 func (a *app) health(ctx context.Context) (out observe.Health, err error) {
-	err = a.with(ctx, reading, func(l book) (err error) {
+	err = a.with(ctx, reading, func(l backend) (err error) {
 		out, err = l.Health(ctx)
 		return err
 	})
@@ -169,11 +170,11 @@ func (a *app) health(ctx context.Context) (out observe.Health, err error) {
 
 func (a *app) takeOver(cmd *cobra.Command, _ []string, _ *input.None) error {
 	switch {
-	case a.unclear != nil:
-		return a.unclear
+	case a.ambiguous != nil:
+		return a.ambiguous
 	case a.Remote.Address == "":
-		return output.UsageError(`"ledgerctl serve --standby" serves one`,
-			"a takeover is by a standby that is served: give its --addr")
+		return output.UsageError(`"ledgerctl serve --standby" serves a standby`,
+			"a served standby takes over: give its address by --addr")
 	}
 	l, err := a.dial(cmd.Context())
 	if err != nil {
@@ -187,7 +188,7 @@ func (a *app) takeOver(cmd *cobra.Command, _ []string, _ *input.None) error {
 	var out output.Fields
 	out.Add("addr", "has the ledger", a.Remote.Address)
 	out.Add("events", "events", events)
-	return a.PrintDone("it has taken over", "", out)
+	return a.PrintDone("the standby has taken over", "", out)
 }
 
 func (a *app) version(*cobra.Command, []string, *input.None) error {
@@ -206,10 +207,10 @@ func (a *app) version(*cobra.Command, []string, *input.None) error {
 	return a.Print(out)
 }
 
-// unknown is what the build has not noted.
+// unknown replaces data that the build does not have.
 const unknown = "(unknown)"
 
-// versionResult is what a build has noted about itself.
+// versionResult is the version data of a build.
 type versionResult struct {
 	Version  string `json:"version"`  // of the module, or ""
 	Revision string `json:"revision"` // in version control, or ""
@@ -218,7 +219,7 @@ type versionResult struct {
 	Go       string `json:"go"`       // the version of Go, or ""
 }
 
-// newVersion reads what a build has noted, which may be nothing.
+// newVersion returns the version data in the build info, which may be nil.
 func newVersion(info *debug.BuildInfo) (out versionResult) {
 	if info == nil {
 		return out

@@ -35,7 +35,7 @@ func (a *app) addQuestion(cmd *cobra.Command, args []string, f *questionFlags) (
 		}
 	}
 	var out output.Fields
-	err = a.with(cmd.Context(), writing, func(l book) error {
+	err = a.with(cmd.Context(), writing, func(l backend) error {
 		if err := l.DefineQuestion(cmd.Context(), a.key, q); err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ func (a *app) addQuestion(cmd *cobra.Command, args []string, f *questionFlags) (
 }
 
 func (a *app) listQuestions(cmd *cobra.Command, _ []string, _ *input.None) error {
-	return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
+	return a.query(cmd, func(ctx context.Context, l backend) (output.Result, error) {
 		all, err := api.Collect(l.Questions(ctx))
 		var out output.Fields
 		out.Add("questions", "", all)
@@ -73,7 +73,7 @@ func (a *app) listQuestions(cmd *cobra.Command, _ []string, _ *input.None) error
 	})
 }
 
-// outline describes the levels of a mechanism without its probabilities.
+// outline describes the ε and outputs of a mechanism, without its probabilities.
 func outline(m *api.Mechanism) string {
 	var outputs []string
 	for _, names := range m.Outputs {
@@ -82,9 +82,9 @@ func outline(m *api.Mechanism) string {
 	return fmt.Sprintf("ε = %s; %s outputs", output.Listed(output.LevelsOf(m)), output.Listed(outputs))
 }
 
-// atLevels adds to the error of a request at an ε what may help if the question has responses at
-// other ε only.
-func atLevels(ctx context.Context, l book, question string, epsilon privacy.Epsilon, err error) error {
+// atLevels adds a hint to the error of a request at an ε, if the question can only have responses
+// at other ε.
+func atLevels(ctx context.Context, l backend, question string, epsilon privacy.Epsilon, err error) error {
 	if !errors.Is(err, api.ErrInvalid) {
 		return err
 	}
@@ -92,16 +92,16 @@ func atLevels(ctx context.Context, l book, question string, epsilon privacy.Epsi
 	if failed != nil || q.Mechanism == nil {
 		return err
 	}
-	hint := nearest(q.Mechanism.Family.Epsilons(), epsilon)
+	hint := nearestLevels(q.Mechanism.Family.Epsilons(), epsilon)
 	if hint == "" {
 		return err
 	}
 	return output.WithHint(err, api.ErrInvalid, hint)
 }
 
-// nearest says which of some rising ε are next to one that is not among them. It returns "" for one
-// that is.
-func nearest(levels []privacy.Epsilon, epsilon privacy.Epsilon) string {
+// nearestLevels describes the levels next to an ε. It returns "" if the ε is one of the levels,
+// which are in ascending order.
+func nearestLevels(levels []privacy.Epsilon, epsilon privacy.Epsilon) string {
 	above, found := slices.BinarySearchFunc(levels, epsilon, privacy.Epsilon.Compare)
 	if found {
 		return ""

@@ -5,8 +5,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// addRefused adds how many refusals a request has that is done for the others, their sums by
-// reason, and the table of the first of them below everything else. key is that of the request.
+// addRefused adds the refusals of a request that is done for the other objects: their number, their
+// sums by reason, and, below all other lines, a table of the first ones. key is that of the
+// request.
 func addRefused(out *output.Fields, refused []api.Refusal, unlisted int, key string) {
 	out.AddNonZero("sums", "", new(api.RefusedError).SumsWith(refused...))
 	out.Add("", "refused, and left out", len(refused)+unlisted)
@@ -16,8 +17,8 @@ func addRefused(out *output.Fields, refused []api.Refusal, unlisted int, key str
 	})
 }
 
-// tableUnlisted says where the refusals are that are too many to be listed, or are of people who
-// were forgotten since.
+// tableUnlisted writes how to list refusals that are not listed, because there are too many, or
+// because the people were forgotten since.
 func tableUnlisted(t *output.Table, unlisted int, key string) {
 	if unlisted > 0 {
 		t.Line(`… and %d that are not listed; "ledgerctl log --refused-by %s" prints all but the forgotten`,
@@ -25,19 +26,19 @@ func tableUnlisted(t *output.Table, unlisted int, key string) {
 	}
 }
 
-// endRefused has the command end with an error if its request left all objects out, and so did
-// nothing.
+// endRefused sets the error with which the command ends, if its request left out all objects, and
+// so did nothing.
 func (a *app) endRefused(question string, done int, refused []api.Refusal, unlisted int) {
 	if done == 0 && len(refused)+unlisted > 0 {
 		a.after = &started{&api.RefusedError{Question: question, Refused: refused, Unlisted: unlisted}}
 	}
 }
 
-// mostRows is how many rows of a list that may be long a table has.
+// mostRows is the largest number of rows of a list in a table.
 const mostRows = 20
 
-// tableFirst writes a table of the first items, if there are any, below a blank line, and says how
-// many more there are. The columns are those of [output.Rows].
+// tableFirst writes a blank line, a table of the first items, and the number of further items. It
+// writes nothing for no items. The columns are those of [output.Rows].
 func tableFirst[T any](t *output.Table, columns, currency string, items []T) {
 	if len(items) > 0 {
 		t.Line("")
@@ -48,11 +49,11 @@ func tableFirst[T any](t *output.Table, columns, currency string, items []T) {
 	}
 }
 
-// fewRefusals are so few that their sums are of no use.
+// fewRefusals is the largest number of refusals whose sums are not shown.
 const fewRefusals = 3
 
-// tableRefused writes the first refusals, if there are any, of which some are listed; the sums are
-// those of all.
+// tableRefused writes the first refusals of a list, if there are any. unlisted is the number of
+// refusals that the list does not have. sums are the sums of all refusals.
 func tableRefused(t *output.Table, refused []api.Refusal, unlisted int, sums []api.RefusalSum) {
 	if len(refused) > fewRefusals {
 		tableFirst(t, "reason=refused_for count=people largest=largest_ε_for_all_of_them", "", sums)

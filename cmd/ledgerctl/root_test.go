@@ -34,7 +34,7 @@ func TestCommands_BrokenOutput_Fail(t *testing.T) {
 	}
 }
 
-// No damage of the file may end in a panic or in success with another answer than before.
+// Commands on a damaged or truncated file succeed or end with an integrity error. None panics.
 func TestCommands_DamagedFile_EndInAnIntegrityError(t *testing.T) {
 	db, people := newVote(t, 200)
 	mustInvoke(t, "--db", db, "raise", "--question", "vote", "--to", "1", "--truth", people)
@@ -75,8 +75,8 @@ func TestCommands_DamagedFile_EndInAnIntegrityError(t *testing.T) {
 	}
 }
 
-// A ledger that the command gave its keys is one with these keys for every other host.
-func TestHostKeys_FilesOfTheCommand_AreTheirBytes(t *testing.T) {
+// A ledger that got its keys from files of the command opens with the same bytes in package ledger.
+func TestHostKeys_KeyFiles_OpenTheLedgerElsewhere(t *testing.T) {
 	db, people := newVote(t, 2)
 	truth, noise := bytes.Repeat([]byte{0xab}, 32), bytes.Repeat([]byte{7, 0x0a}, 16)
 	files := filepath.Dir(db)

@@ -13,10 +13,11 @@ import (
 	"github.com/sluicedp/sluice/internal/testenv"
 )
 
-// In the deep form each command line of a script has a process of its own. In the quick form most
-// are run in the test's process: to start another one takes longer than what it does.
+// In the deep form of the tests, each command line of a script has its own process. In the quick
+// form most run in the process of the test, because starting a process takes longer than the
+// command.
 
-// runScripts runs scripts as package testscript does, in either form.
+// runScripts runs scripts in the deep or the quick form.
 func runScripts(t *testing.T, p testscript.Params) {
 	t.Helper()
 	if testenv.Deep() {
@@ -28,7 +29,7 @@ func runScripts(t *testing.T, p testscript.Params) {
 	testscript.RunT(oneByOne{t}, p)
 }
 
-// oneByOne runs scripts one after the other: a process is in one folder at a time.
+// oneByOne runs scripts sequentially, because a process has only one working directory.
 type oneByOne struct{ *testing.T }
 
 func (t oneByOne) Parallel() {}
@@ -40,15 +41,14 @@ func (t oneByOne) Run(name string, do func(testscript.T)) {
 }
 
 var (
-	// execs is a line of a script that starts a process.
+	// execs matches a line of a script that starts a process.
 	execs = regexp.MustCompile(`(?m)^((?:\[\w+\] )?)exec ((?:exits \d|ledgerctl) .*)$`)
-	// needsProcess tells that it reads what the script gave to the next process, or is to go on in
-	// the background.
+	// needsProcess matches a command line that reads standard input or runs in the background.
 	needsProcess = regexp.MustCompile(` - | -$|&$`)
 )
 
-// withoutProcesses copies the scripts of a folder to another, where they run here what can be run
-// here.
+// withoutProcesses copies scripts to another directory, and replaces "exec" by "here" where no
+// process is needed.
 func withoutProcesses(t *testing.T, dir string) string {
 	t.Helper()
 	scripts, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
@@ -68,7 +68,7 @@ func withoutProcesses(t *testing.T, dir string) string {
 	return changed
 }
 
-// here does what "exec ledgerctl" and "exec exits" do, in the folder of the script and with its
+// here runs "ledgerctl" or "exits" in this process, in the directory of the script and with its
 // environment.
 func here(ts *testscript.TestScript, neg bool, words []string) {
 	if neg || len(words) == 0 {

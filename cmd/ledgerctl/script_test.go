@@ -30,9 +30,9 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// exits runs a command line and succeeds if it ends with the given code: "exits 3 ledgerctl …". A
-// panic, whose code would be that of wrong usage, is a failure. With "exits 3 withfull ledgerctl
-// …", standard output is a full disk.
+// exits runs a command line and succeeds if it ends with the given exit code: "exits 3 ledgerctl
+// …". A panic, whose code would be that of wrong usage, is a failure. With "exits 3 withfull
+// ledgerctl …", standard output is a full disk.
 func exits() {
 	want, args, stdout, err := expected(os.Args[1:], os.Stdout)
 	if err != nil {
@@ -45,7 +45,7 @@ func exits() {
 	}
 }
 
-// expected reads what stands behind "exits".
+// expected parses the arguments of "exits".
 func expected(words []string, stdout io.Writer) (code int, args []string, out io.Writer, err error) {
 	if len(words) > 1 && words[1] == "withfull" {
 		if stdout, err = os.OpenFile("/dev/full", os.O_WRONLY, 0); err != nil {
@@ -93,11 +93,10 @@ func onScreen() {
 // quickExit keeps the race detector from waiting for a second at the end of every process.
 const quickExit = "atexit_sleep_ms=10"
 
-func TestScripts(t *testing.T) { runScripts(t, scripts(t, "testdata/script", "")) }
+func TestScripts_LocalFile_Succeed(t *testing.T) { runScripts(t, scripts(t, "testdata/script", "")) }
 
-// What scripts do with a file they do with a ledger that is served, too: each command is run with
-// --addr, on a server of its own.
-func TestScripts_ServedLedger_PrintTheSame(t *testing.T) {
+// The scripts also succeed on a served ledger: each command is run with --addr on its own server.
+func TestScripts_ServedLedger_Succeed(t *testing.T) {
 	names := []string{"raise", "sell", "forget", "capture"}
 	if testenv.Deep() {
 		names = append(names, "answer", "budget", "buyers", "cancel", "completion", "displaced", "enroll", "epoch", "estimate", "finite", "flow", "ids", "log", "names", "question", "quote", "reservations", "reserve", "responses", "sales", "show", "stats", "terms", "withdraw")
@@ -113,7 +112,8 @@ func TestScripts_ServedLedger_PrintTheSame(t *testing.T) {
 	runScripts(t, scripts(t, dir, "1"))
 }
 
-// scripts says how the scripts of a folder are run: on a file or, where served is set, on a server.
+// scripts returns how the scripts of a directory are run: on a file or, if served is set, on a
+// server.
 func scripts(t *testing.T, dir, served string) testscript.Params {
 	t.Helper()
 	data, err := filepath.Abs("../../testdata")
@@ -148,7 +148,7 @@ func scripts(t *testing.T, dir, served string) testscript.Params {
 	}
 }
 
-// takes is a command of a script with as many arguments as its usage has.
+// takes returns a command of scripts with the number of arguments in its usage.
 func takes(usage string, run func(*testscript.TestScript, []string)) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, neg bool, args []string) {
 		if neg || len(args) != len(strings.Fields(usage))-1 {
@@ -158,7 +158,7 @@ func takes(usage string, run func(*testscript.TestScript, []string)) func(*tests
 	}
 }
 
-// hold opens a ledger in this process, so that others find it in use, until letgo.
+// hold opens a ledger in this process until letgo, so that it is in use for other processes.
 func hold(ts *testscript.TestScript, args []string) {
 	l, err := ledger.Open(context.Background(), ts.MkAbs(args[0]), ledger.Options{})
 	ts.Check(err)
@@ -207,7 +207,7 @@ func jsonKeys(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// setFrom sets a variable to what a file with one JSON object has at a path: "setfrom NAME FILE
+// setFrom sets a variable to the value at a path in a file with one JSON object: "setfrom NAME FILE
 // PATH".
 func setFrom(ts *testscript.TestScript, args []string) {
 	text, object := readObject(ts, args[1])
@@ -218,7 +218,7 @@ func setFrom(ts *testscript.TestScript, args []string) {
 	ts.Setenv(args[0], value)
 }
 
-// replace changes a text in a file, where it stands first: "replace FILE OLD NEW".
+// replace replaces the first occurrence of a text in a file: "replace FILE OLD NEW".
 func replace(ts *testscript.TestScript, args []string) {
 	text := ts.ReadFile(args[0])
 	if !strings.Contains(text, args[1]) {
@@ -227,7 +227,7 @@ func replace(ts *testscript.TestScript, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Replace(text, args[1], args[2], 1)), 0o600))
 }
 
-// await waits for a file that a command in the background makes: "await FILE".
+// await waits for a file that a command in the background creates: "await FILE".
 func await(ts *testscript.TestScript, args []string) {
 	for range 6000 {
 		if _, err := os.Lstat(ts.MkAbs(args[0])); err == nil {
@@ -235,7 +235,7 @@ func await(ts *testscript.TestScript, args []string) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	ts.Fatalf("%s does not come", args[0])
+	ts.Fatalf("%s was not created within a minute", args[0])
 }
 
 // write writes a line to a file: "write FILE TEXT".
@@ -284,7 +284,7 @@ func readObject(ts *testscript.TestScript, file string) (text string, object map
 	return text, object
 }
 
-// membersOf returns the keys of a JSON object, one that is there twice as often.
+// membersOf returns the keys of a JSON object, including repeated keys.
 func membersOf(ts *testscript.TestScript, text string) (keys []json.Token) {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	_, err := decoder.Token()
@@ -332,7 +332,7 @@ func lookUp(value any, path []string) (string, error) {
 	return string(text), err
 }
 
-// lookUpAll returns what every item of a list has at a path.
+// lookUpAll returns the values at a path in all items of a list.
 func lookUpAll(items []any, path []string) (string, error) {
 	var all []string
 	for _, item := range items {
@@ -345,11 +345,11 @@ func lookUpAll(items []any, path []string) (string, error) {
 	return strings.Join(all, ","), nil
 }
 
-// Every command has a script that is named like it, or like the command that it belongs to.
-func TestScripts_EveryCommand_HasOne(t *testing.T) {
+// Every command is used in a script with its name, or with the name of its parent.
+func TestCommands_EachCommand_HasAScript(t *testing.T) {
 	for name, cmd := range commands() {
 		if cmd.HasSubCommands() {
-			continue // it only says what else is to be typed
+			continue // it only prints its help
 		}
 		words := strings.Fields(name)
 		found := false

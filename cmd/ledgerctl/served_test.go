@@ -18,12 +18,12 @@ import (
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 )
 
-// servedName is a variable of the environment: where it is set, command lines of scripts are run on
-// a ledger that is served.
+// servedName is an environment variable. If it is set, scripts run their commands on a served
+// ledger.
 const servedName = "SLUICE_TEST_SERVED"
 
-// runHere runs a command line in this process, and returns the exit code: on the file, or on a
-// server that has it open.
+// runHere runs a command line in this process, on the file or on a server, and returns the exit
+// code.
 func runHere(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if os.Getenv(servedName) == "" || !needsLedger(args) {
 		return run(args, stdin, stdout, stderr)
@@ -36,12 +36,13 @@ func runHere(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return code
 }
 
-// needsLedger tells whether a command line is one that uses the ledger ledger.db, which is there.
+// needsLedger reports whether a command line uses the existing ledger ledger.db and can use a
+// server.
 func needsLedger(args []string) bool {
 	if _, err := os.Stat("ledger.db"); err != nil || len(args) == 0 {
 		return false
 	}
-	for _, own := range []string{"--db", "--at", "--clock-ahead", "--truth-key", "--noise-key"} { // for whoever opens the file
+	for _, own := range []string{"--db", "--at", "--clock-ahead", "--truth-key", "--noise-key"} { // need the file
 		if slices.ContainsFunc(args, func(arg string) bool { return arg == own || strings.HasPrefix(arg, own+"=") }) {
 			return false
 		}

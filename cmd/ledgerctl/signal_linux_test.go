@@ -16,7 +16,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// start runs ledgerctl as a process of its own.
+// start starts ledgerctl in its own process.
 func start(t *testing.T, args ...string) (cmd *exec.Cmd, stdout *bufio.Scanner, stderr *bytes.Buffer) {
 	t.Helper()
 	cmd = exec.CommandContext(t.Context(), "ledgerctl", args...)
@@ -41,8 +41,9 @@ func stopIt(t *testing.T, cmd *exec.Cmd, signal os.Signal) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// The true values come through a named pipe whose other end does not answer; then a signal comes.
-func TestRequest_Interrupted_GoesOnWithItsKey(t *testing.T) {
+// A request that waits for true values from a named pipe is interrupted by a signal. Repeated with
+// its key, it continues.
+func TestRequest_Interrupted_ContinuesWithItsKey(t *testing.T) {
 	raise := []string{"raise", "--question", "vote", "--to", "1"}
 	sell := []string{"sell", "--question", "vote", "--epsilon", "1", "--buyer", "acme"}
 	interrupt(t, raise, `"drawn":2`)
@@ -74,7 +75,7 @@ func interrupt(t *testing.T, command []string, want string) {
 	}
 }
 
-// interrupting is standard input that a signal comes at, and nothing else.
+// interrupting is a standard input that never returns data. A read sends a signal to this process.
 type interrupting struct {
 	t      *testing.T
 	signal syscall.Signal

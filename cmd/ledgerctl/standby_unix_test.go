@@ -18,15 +18,15 @@ import (
 	"github.com/sluicedp/sluice/ledger/ledgerclient"
 )
 
-// Three hosts share the journal of a ledger in PostgreSQL: one has it, one follows and takes over,
-// and one keeps keys.
-func TestStandby_HostLost_TakesOver(t *testing.T) { runHosts(t, "testdata/standby") }
+// Three hosts share the journal of a ledger in PostgreSQL: the primary, a standby that takes over,
+// and a holder of keys.
+func TestStandby_PrimaryKilled_TakesOver(t *testing.T) { runHosts(t, "testdata/standby") }
 
-// A database has lost a journal, or its end, or a host is gone for good: a person decides what
-// becomes of the journal.
-func TestJournal_LostOrAHostGone_IsRepaired(t *testing.T) { runHosts(t, "testdata/journal") }
+// After a database has lost a journal or the end of it, or a host is lost, an operator repairs the
+// journal by commands.
+func TestJournal_LostDataOrHost_IsRepaired(t *testing.T) { runHosts(t, "testdata/journal") }
 
-// runHosts runs the scripts in a directory, each of which may be the hosts a, b and c. They share a
+// runHosts runs the scripts in a directory. Each can use the hosts a, b and c, which share a
 // database.
 func runHosts(t *testing.T, dir string) {
 	server := pgtest.Start(t)
@@ -88,10 +88,10 @@ func events(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	ts.Fatalf("it does not follow")
+	ts.Fatalf("%s has not all events of %s after a minute", args[0], args[1])
 }
 
-// freePort is an address of this machine that nobody listens on.
+// freePort returns an address of this machine on which no process listens.
 func freePort(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

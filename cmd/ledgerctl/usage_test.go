@@ -16,7 +16,7 @@ import (
 	agreed "github.com/sluicedp/sluice/internal/httpapi"
 )
 
-func TestWantsJSON_BrokenCommandLine_IsFound(t *testing.T) {
+func TestWantsJSON_BrokenCommandLine_FindsTheFlag(t *testing.T) {
 	for line, want := range map[string]bool{
 		"--json bogus": true, "bogus --json": true, "--json=true x": true, "x": false, "show -- --json": false, "": false,
 	} {
@@ -26,8 +26,8 @@ func TestWantsJSON_BrokenCommandLine_IsFound(t *testing.T) {
 	}
 }
 
-// Every command stands in the reference, and every one there exists.
-func TestReference_EveryCommand_IsListed(t *testing.T) {
+// The reference lists every command, and no other.
+func TestReference_Commands_AreThoseOfTheProgram(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "commands.md"))
 	check.Must(t, err)
 	listed := map[string]bool{}
@@ -36,7 +36,7 @@ func TestReference_EveryCommand_IsListed(t *testing.T) {
 	}
 	for name, cmd := range commands() {
 		if cmd.HasSubCommands() || name == "help" {
-			continue // they only say what else is to be typed
+			continue // they only print help
 		}
 		check.That(t, listed[name], "commands.md has no %q", name)
 		delete(listed, name)
@@ -46,8 +46,7 @@ func TestReference_EveryCommand_IsListed(t *testing.T) {
 	}
 }
 
-// Every command and every flag has its help, and everything in the text is about a command, a flag,
-// or a part of a section.
+// Every command and every flag has help, and every section and flag of the text belongs to one.
 func TestHelp_EveryCommandAndFlag_HasItsText(t *testing.T) {
 	all := sections(helpText)
 	common := flagUsages(all["flags"])
@@ -90,7 +89,7 @@ func pageOf(t *testing.T, args ...string) string {
 	return mustInvoke(t, append([]string{"help"}, args...)...)
 }
 
-// checkWidth reports lines of a page that do not fit a terminal.
+// checkWidth reports lines of a page that have more than 80 columns.
 func checkWidth(t *testing.T, name, page string) {
 	t.Helper()
 	for line := range strings.Lines(page) {
@@ -112,7 +111,7 @@ func TestHelp_EveryPage_FitsEightyColumns(t *testing.T) {
 	check.That(t, pages >= 50, "only %d pages", pages)
 }
 
-func TestHelp_GlobalFlags_AreOnTheirOwnPageOnly(t *testing.T) {
+func TestHelp_GlobalFlags_HaveTheirOwnPage(t *testing.T) {
 	flags := pageOf(t, "flags")
 	newApp(nil, nil, nil).rootCommand().PersistentFlags().VisitAll(func(f *pflag.Flag) {
 		if !strings.Contains(flags, "--"+f.Name+" ") || !strings.Contains(flags, strings.Fields(f.Usage)[0]) {
@@ -120,13 +119,13 @@ func TestHelp_GlobalFlags_AreOnTheirOwnPageOnly(t *testing.T) {
 		}
 		for _, command := range []string{"", "raise", "token", "token add"} {
 			if page := pageOf(t, strings.Fields(command)...); strings.Contains(page, "\n      --"+f.Name+" ") {
-				t.Errorf("help %s has --%s, too", command, f.Name)
+				t.Errorf("help %s also has --%s", command, f.Name)
 			}
 		}
 	})
 	for _, command := range []string{"", "raise", "token add"} {
 		if page := pageOf(t, strings.Fields(command)...); !strings.Contains(page, "ledgerctl help flags") {
-			t.Errorf("help %s does not say where the flags of all commands are", command)
+			t.Errorf("help %s does not refer to help flags", command)
 		}
 	}
 	if page := pageOf(t, "token", "add"); !strings.Contains(page, "--tokens ") {
@@ -134,7 +133,7 @@ func TestHelp_GlobalFlags_AreOnTheirOwnPageOnly(t *testing.T) {
 	}
 }
 
-func TestLedgerctl_Alone_PrintsOneScreen(t *testing.T) {
+func TestLedgerctl_WithoutArguments_PrintsOneScreen(t *testing.T) {
 	screen := mustInvoke(t)
 	if n := strings.Count(screen, "\n"); n > 24 || n < 10 {
 		t.Errorf("%d lines", n)
@@ -142,12 +141,12 @@ func TestLedgerctl_Alone_PrintsOneScreen(t *testing.T) {
 	checkWidth(t, "ledgerctl", screen)
 	for _, cmd := range newApp(nil, nil, nil).rootCommand().Commands() {
 		if !regexp.MustCompile(`\b` + cmd.Name() + `\b`).MatchString(screen) {
-			t.Errorf("%s is not on it", cmd.Name())
+			t.Errorf("the screen lacks %s", cmd.Name())
 		}
 	}
 }
 
-// What the shell completes is what there is.
+// The shell completes exactly the allowed values of a flag.
 func TestCompletion_FlagWithValues_HasAllOfThem(t *testing.T) {
 	var states []string
 	for _, state := range []string{"open", "captured", "cancelled", "expired"} {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestNewVersion_BuildInfo_IsWhatItHas(t *testing.T) {
+func TestNewVersion_BuildInfo_HasItsFields(t *testing.T) {
 	noted := &debug.BuildInfo{GoVersion: "go1.26.0", Main: debug.Module{Version: "v1.2.3"}, Settings: []debug.BuildSetting{
 		{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.time", Value: "2027-01-01T00:00:00Z"}, {Key: "vcs.modified", Value: "true"}, {Key: "GOOS", Value: "plan9"},
 	}}

@@ -1,7 +1,6 @@
-// Clipping chooses the range of numbers whose mean is to be estimated, here wages. A low bound cuts
-// income off the mean; a high one adds noise. To choose, it is enough to ask one man in ten, at
-// ε = 2, only for the bracket of his wage.
-// Run it from the top of the repository: go run ./examples/clipping
+// Clipping chooses a bound for numbers whose mean is estimated, here wages. A low bound reduces the
+// mean, and a high one adds noise. For the choice, one man in ten reports the bracket of his wage
+// at ε = 2. Run it from the top of the repository: go run ./examples/clipping
 package main
 
 import (
@@ -83,12 +82,13 @@ func ask(out io.Writer, pilot list, epsilon privacy.Epsilon) (lognormal, error) 
 
 func bounds() []float64 { return []float64{1000, 1500, 2000, 2500, 3000, 4000, 5000, 10000, 20000} }
 
-// wages is a distribution of wages: their mean and mean square, if those above bound count as it.
+// wages is a distribution of wages. It returns their mean and mean square, with wages above bound
+// counted as bound.
 type wages func(bound float64) (mean, square float64)
 
-// cut returns what a bound cuts off the mean.
+// cut returns by how much a bound reduces the mean.
 func cut(w wages, bound float64) float64 {
-	whole, _ := w(1e9) // which nobody earns
+	whole, _ := w(1e9) // above all wages
 	mean, _ := w(bound)
 	return whole - mean
 }
@@ -102,7 +102,7 @@ func noise(w wages, n int, bound, epsilon float64) float64 {
 	return math.Sqrt((bound*bound*e/((e-1)*(e-1)) + bound*mean - square) / float64(n))
 }
 
-// totalError is both together.
+// totalError returns the error of cut and noise together.
 func totalError(w wages, n int, b, epsilon float64) float64 {
 	return math.Hypot(cut(w, b), noise(w, n, b, epsilon))
 }
@@ -114,7 +114,7 @@ func best(w wages, n int, epsilon float64) float64 {
 	})
 }
 
-// list is wages one by one, in dollars a week.
+// list is a list of wages, in dollars a week.
 type list []float64
 
 func (l list) clipped(bound float64) (mean, square float64) {
@@ -131,7 +131,7 @@ type lognormal struct{ mu, sigma float64 } // the mean and standard deviation of
 // fitLognormal returns the distribution that has given shares of wages below two bounds.
 func fitLognormal(low, belowLow, high, belowHigh float64) (lognormal, error) {
 	if !(0 < belowLow && belowLow < belowHigh && belowHigh < 1) {
-		return lognormal{}, errors.New("too few people to tell how wages are distributed")
+		return lognormal{}, errors.New("too few people to estimate the distribution of wages")
 	}
 	from, to := math.Sqrt2*math.Erfinv(2*belowLow-1), math.Sqrt2*math.Erfinv(2*belowHigh-1)
 	sigma := math.Log(high/low) / (to - from)

@@ -23,9 +23,9 @@ func near(t *testing.T, name string, got, want, tolerance float64) {
 	}
 }
 
-// The shares that the pilot tells vary from run to run, by at most seven standard errors of 1 %.
-// What is real does not.
-func TestClipping(t *testing.T) {
+// The real errors do not vary from run to run. The shares that the pilot estimates do, by at most
+// seven standard errors of 1 %.
+func TestRun_Wages_PrintsErrorsOfBounds(t *testing.T) {
 	t.Chdir("../..")
 	var out strings.Builder
 	if err := run(&out); err != nil {
@@ -52,7 +52,7 @@ func TestClipping(t *testing.T) {
 	}
 }
 
-func TestMissingDataSaysWhereToRun(t *testing.T) {
+func TestRun_MissingData_ErrorSaysWhereToRun(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := run(new(strings.Builder)); err == nil || !strings.Contains(err.Error(), "top of the repository") {
 		t.Errorf("error %v", err)
@@ -70,8 +70,8 @@ func above(l list, bound float64) float64 {
 	return float64(n) / float64(len(l))
 }
 
-// The whole survey, with numbers that were computed apart from this code.
-func TestClippingOfTheSurvey(t *testing.T) {
+// The numbers for the whole survey are those of an independent computation.
+func TestBest_WholeSurvey_MatchesIndependentNumbers(t *testing.T) {
 	all, err := kit.ReadWages(filepath.Join("../..", wagesFile), 1)
 	if err != nil {
 		t.Fatal(err)
@@ -101,9 +101,8 @@ func TestClippingOfTheSurvey(t *testing.T) {
 	near(t, "error of the bound guessed", totalError(wages.clipped, len(wages), best(guess.clipped, len(wages), 2), 2), 10, 1.2)
 }
 
-// Wages that are at an end already are not rounded, and the noise is that of randomized response
-// alone.
-func TestNoiseWithoutRounding(t *testing.T) {
+// Wages at an end are not rounded, and the noise is only that of randomized response.
+func TestNoise_WagesAtTheEnds_IsOfRandomizedResponse(t *testing.T) {
 	wages := list{0, 0, 0, 800, 800}
 	for _, level := range []string{"0.1", "1", "5"} {
 		e, err := privacy.ParseEpsilon(level)
@@ -119,7 +118,7 @@ func TestNoiseWithoutRounding(t *testing.T) {
 	}
 }
 
-func TestLognormal(t *testing.T) {
+func TestFitLognormal_TwoShares_GiveTheDistribution(t *testing.T) {
 	want := lognormal{mu: 6, sigma: 0.7}
 	share := func(bound float64) float64 { return normalShare((math.Log(bound) - want.mu) / want.sigma) }
 	got, err := fitLognormal(300, share(300), 900, share(900))
@@ -147,7 +146,7 @@ func TestLognormal(t *testing.T) {
 	}
 }
 
-func TestBracket(t *testing.T) {
+func TestBracket_Bound_IsInTheLowerBracket(t *testing.T) {
 	for wage, want := range map[float64]int{50.05: 0, 500: 0, 500.01: 1, 1000: 1, 1000.01: 2, 18777.2: 2} {
 		if got := bracket(wage); got != want {
 			t.Errorf("%v is in bracket %d, not %d", wage, got, want)

@@ -1,6 +1,6 @@
-// Exactlyonce is a host with an SQL database of its own. No transaction spans that database and the
-// ledger, and the host may die between any two steps. Still it sells every order once: the id of an
-// order is the key of its request to the ledger.
+// Exactlyonce is a host with its own SQL database. No transaction spans that database and the
+// ledger, and the host may die between any two steps. It still sells every order exactly once,
+// because the id of an order is the key of its request to the ledger.
 //
 // "go run ./examples/exactlyonce" starts it five times. Each life is a process, prints what it
 // finds, and dies as the table says.
@@ -25,7 +25,7 @@ import (
 
 func main() { kit.Exit(run(context.Background(), os.Args[1:])) }
 
-// run is one life of the host, if args name its folder and its death. Else it starts all lives.
+// run runs one life of the host if args has its directory and death. Otherwise it starts all lives.
 func run(ctx context.Context, args []string) error {
 	if len(args) == 2 {
 		return live(ctx, args[0], args[1])
@@ -46,14 +46,14 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// step ends the process on the spot if it is to die here: nothing is closed, noted or said.
+// step ends the process immediately if it is to die here. Nothing is closed or written.
 func step(death, here string) {
 	if death == here {
 		os.Exit(0)
 	}
 }
 
-// live is one life of the host: it sells every open order, with the same key as in any life before.
+// live runs one life of the host. It sells every open order, with the same key as in earlier lives.
 func live(ctx context.Context, dir, death string) error {
 	db, err := openOrders(ctx, dir)
 	if err != nil {
@@ -65,7 +65,7 @@ func live(ctx context.Context, dir, death string) error {
 		return err
 	}
 	defer l.Close()
-	if err := look(ctx, db, l, death); err != nil {
+	if err := printState(ctx, db, l, death); err != nil {
 		return err
 	}
 	for {
@@ -91,7 +91,7 @@ func live(ctx context.Context, dir, death string) error {
 		if refused := new(api.RefusedError); errors.As(err, &refused) {
 			state = "refused"
 		} else if err != nil {
-			return err // nothing is decided: the order stays open
+			return err // the order stays open
 		}
 		step(death, "after sale "+id)
 		if _, err := db.ExecContext(ctx, `update orders set state = ? where id = ?`, state, id); err != nil {
@@ -100,7 +100,7 @@ func live(ctx context.Context, dir, death string) error {
 	}
 }
 
-// openOrders opens the host's database, which has three orders. Its commits survive a power cut.
+// openOrders opens the host's database with three orders. Its commits survive a power failure.
 func openOrders(ctx context.Context, dir string) (*sql.DB, error) {
 	db, err := sql.Open("sqlite", filepath.Join(dir, "host.db")+"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
 	if err != nil {
@@ -135,8 +135,8 @@ func openLedger(ctx context.Context, dir string) (*ledger.Ledger, error) {
 	return l, errors.Join(defining, enrolling)
 }
 
-// look prints what a life finds.
-func look(ctx context.Context, db *sql.DB, l *ledger.Ledger, death string) error {
+// printState prints the state of the database and the ledger.
+func printState(ctx context.Context, db *sql.DB, l *ledger.Ledger, death string) error {
 	var noted string
 	row := db.QueryRowContext(ctx, `select group_concat(id || ' ' || state, ', ' order by id) from orders`)
 	if err := row.Scan(&noted); err != nil {

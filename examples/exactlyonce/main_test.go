@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// The test runs the program as it is: in the processes that it starts, this test binary is the
-// program.
+// In the processes that the test starts, the test binary runs the program.
 func TestMain(m *testing.M) {
 	if os.Getenv("SLUICE_EXACTLYONCE") == "" {
 		os.Setenv("SLUICE_EXACTLYONCE", "the program")
@@ -16,9 +15,9 @@ func TestMain(m *testing.M) {
 	main()
 }
 
-// After the second death the ledger knows a sale that the database does not know. It is not made
-// again.
-func TestEveryOrderIsSoldOnce(t *testing.T) {
+// After the second death the ledger has a sale that the database does not have. The order is not
+// sold again.
+func TestRun_HostDies_SellsEachOrderOnce(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), os.Args[0]).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

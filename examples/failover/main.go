@@ -1,7 +1,7 @@
-// Failover is a host that outlives its machine: its orders and the journal of its ledger are in one
-// PostgreSQL database, and when it hangs, another host takes over. Still every order is sold once:
-// its id is the key of the request. Both hosts are in one process, so that they share the keys of
-// the journal without a network: go run ./examples/failover "host=/run/postgresql dbname=postgres"
+// Failover shows how a standby takes over from a host that hangs. The orders and the journal of the
+// ledger are in a PostgreSQL database. Every order is sold exactly once, because its id is the key
+// of the request. Both hosts run in one process, so that they share the keys of the journal without
+// a network: go run ./examples/failover "host=/run/postgresql dbname=postgres"
 package main
 
 import (
@@ -25,16 +25,16 @@ import (
 
 func main() { kit.Exit(run(context.Background(), append(os.Args, "")[1], os.Stdout)) }
 
-// host has orders in the database, and a ledger that it serves or follows.
+// host is a host with orders in the database, and with a ledger as primary or standby.
 type host struct {
 	name, file string
-	keys       keyholder.Holder // of the journal, which is encrypted: the database has none
+	keys       keyholder.Holder // of the journal, which is encrypted; the database has no keys
 	orders     *pgx.Conn
 	ledger     *ledger.Ledger
 	out        io.Writer
 }
 
-// run plays what happens to two hosts.
+// run runs two hosts, which hang and take over from each other.
 func run(ctx context.Context, dsn string, out io.Writer) error {
 	orders, connecting := pgx.Connect(ctx, dsn)
 	dir, err := os.MkdirTemp("", "failover")
@@ -61,14 +61,14 @@ func run(ctx context.Context, dsn string, out io.Writer) error {
 		if h.ledger, err = h.ledger.TakeOver(ctx); err == nil {
 			err = h.sell(ctx, until)
 		}
-		if err == nil && i > 0 { // who hung wakes up, and knows nothing of what has happened
+		if err == nil && i > 0 { // the former host wakes up, without knowing of the takeover
 			err = errors.Join(former.sell(ctx, "wakes up"), former.ledger.Close(), former.open(ctx, dsn, h, true))
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return errors.Join(a.look(ctx, "ends"), a.ledger.Close(), b.ledger.Close())
+	return errors.Join(a.printState(ctx, "ends"), a.ledger.Close(), b.ledger.Close())
 }
 
 // prepare creates four orders, a ledger with three people who sell up to ε = 2, and a copy for b.
@@ -90,7 +90,7 @@ func prepare(ctx context.Context, dsn string, a, b *host) error {
 	return errors.Join(defining, enrolling, copying, l.Close())
 }
 
-// open opens the ledger, as a standby to get what the other host commits, or to make its journal.
+// open opens the ledger as a standby, which follows the other host, or as the primary.
 func (h *host) open(ctx context.Context, dsn string, other *host, standby bool) (err error) {
 	j := pgjournal.For(pgjournal.Options{
 		Database: dsn, Schema: "failover", Host: h.name, Keys: h.keys, Others: []keyholder.Holder{other.keys},
@@ -101,12 +101,12 @@ func (h *host) open(ctx context.Context, dsn string, other *host, standby bool) 
 
 type order struct{ ID, Buyer, Epsilon string }
 
-// sell sells every open order, until something happens: then the host stops, and closes nothing.
+// sell sells every open order until an incident. The host then stops without closing anything.
 func (h *host) sell(ctx context.Context, until string) error {
 	query := `select id, buyer, epsilon from failover.orders where state = 'open' order by id`
 	rows, _ := h.orders.Query(ctx, query) // CollectRows returns its error
 	open, err := pgx.CollectRows(rows, pgx.RowToStructByPos[order])
-	if err := errors.Join(err, h.look(ctx, until)); err != nil {
+	if err := errors.Join(err, h.printState(ctx, until)); err != nil {
 		return err
 	}
 	for _, o := range open {
@@ -114,7 +114,7 @@ func (h *host) sell(ctx context.Context, until string) error {
 			return nil
 		}
 		sale, err := h.ledger.Sell(ctx, api.SellRequest{
-			Key:   o.ID, // whichever host asks with it gets the same sale
+			Key:   o.ID, // both hosts get the same sale for it
 			Order: api.Order{Buyer: o.Buyer, Question: "smoker", Epsilon: privacy.MustEpsilon(o.Epsilon), All: true},
 			Truth: func(_ context.Context, _ string, people []string) ([]string, error) {
 				return []string{"no", "no", "no"}[:len(people)], nil
@@ -124,7 +124,7 @@ func (h *host) sell(ctx context.Context, until string) error {
 		if refused := new(api.RefusedError); errors.As(err, &refused) {
 			state, err = "refused", nil
 		} else if errors.Is(err, journal.ErrFenced) {
-			fmt.Fprintf(h.out, "%s    | is told that somebody else has the journal, and stops\n", h.name)
+			fmt.Fprintf(h.out, "%s    | learns that the other host has the journal, and stops\n", h.name)
 			return nil
 		}
 		if err != nil || until == "hangs after sale "+o.ID {
@@ -137,8 +137,8 @@ func (h *host) sell(ctx context.Context, until string) error {
 	return nil
 }
 
-// look prints what a host finds.
-func (h *host) look(ctx context.Context, and string) error {
+// printState prints the state of the database and of the host's ledger.
+func (h *host) printState(ctx context.Context, and string) error {
 	var noted string
 	row := h.orders.QueryRow(ctx, `select string_agg(id || ' ' || state, ', ' order by id) from failover.orders`)
 	stats, err := h.ledger.Stats(ctx)

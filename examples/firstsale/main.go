@@ -1,5 +1,5 @@
-// Firstsale sells the answers of three people: to a buyer who comes back for more, and to a second
-// one, for whom the truth is not needed. A receipt can be verified without the ledger.
+// Firstsale sells the answers of three people to a buyer who returns for a higher ε, and to a
+// second buyer, without true values. It verifies a receipt without the ledger.
 // Run it by: go run ./examples/firstsale
 package main
 
@@ -27,7 +27,7 @@ func main() {
 	}
 }
 
-// run makes a ledger whose log is signed by a new key, and sells through it.
+// run creates a ledger whose log is signed by a new key, and sells through it.
 func run(ctx context.Context, out io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "firstsale")
 	if err != nil {
@@ -62,8 +62,8 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	return prove(ctx, out, l, public)
 }
 
-// enrol lets people offer their answers, each on terms of their own. Prices are in cents. The key
-// has no person's name in it: a key is kept even if the person is deleted.
+// enrol enrols three people, each with their own terms of sale. Prices are in cents. The key does
+// not contain a name, because keys are kept even after a person is forgotten.
 func enrol(ctx context.Context, l *ledger.Ledger) error {
 	smoker := api.Question{Name: "smoker", Values: []string{"yes", "no"}}
 	if err := l.DefineQuestion(ctx, "define", smoker); err != nil {
@@ -88,7 +88,7 @@ func enrol(ctx context.Context, l *ledger.Ledger) error {
 	return err
 }
 
-// truth is the host's: the ledger asks for it when it has to draw, and forgets it.
+// truth returns true values of the host. The ledger requests them for a draw, and forgets them.
 func truth(_ context.Context, _ string, people []string) (values []string, err error) {
 	for _, person := range people {
 		values = append(values, map[string]string{"ana": "no", "eva": "yes", "leo": "no"}[person])
@@ -96,7 +96,7 @@ func truth(_ context.Context, _ string, people []string) (values []string, err e
 	return values, nil
 }
 
-// sell asks for the price, and sells for that price to the cent, or not at all.
+// sell requests a quote, and sells at exactly that price or not at all.
 func sell(ctx context.Context, out io.Writer, l *ledger.Ledger, buyer, at string) error {
 	order := api.Order{Buyer: buyer, Question: "smoker", Epsilon: privacy.MustEpsilon(at), All: true}
 	quote, err := l.Quote(ctx, order)
@@ -125,7 +125,7 @@ func sell(ctx context.Context, out io.Writer, l *ledger.Ledger, buyer, at string
 	return nil
 }
 
-// prove prints what a seller has, and verifies a buyer's receipt with the log key alone.
+// prove prints the state of a seller, and verifies a buyer's receipt with only the log key.
 func prove(ctx context.Context, out io.Writer, l *ledger.Ledger, logKey string) error {
 	ana, err := l.Object(ctx, "ana")
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The answers vary from run to run; everything else in the output does not.
-func TestFirstSale(t *testing.T) {
+// The answers vary from run to run. The rest of the output does not.
+func TestRun_FourOrders_PrintsSalesAndReceipt(t *testing.T) {
 	var out strings.Builder
 	if err := run(t.Context(), &out); err != nil {
 		t.Fatal(err)

@@ -1,7 +1,8 @@
-// Longterm asks the same clients again and again. RAPPOR as published keeps a noisy filter for each
-// client, and adds noise to it again for each report: together they cost no more than the filter. A
-// chain is raised instead: its next report is drawn from the last one and the truth. Both cost the
-// same ε here. How many more clients does RAPPOR need for the same precision?
+// Longterm compares repeated reports of the same clients. RAPPOR as published keeps a noisy filter
+// for each client, and adds noise to the filter for each report, so that all reports cost no more
+// than the filter. A chain is raised instead: the next report is drawn from the last one and the
+// true value. Here both cost the same ε. How many more clients does RAPPOR need for the same
+// precision?
 //
 //	go run ./examples/longterm
 package main
@@ -47,7 +48,7 @@ func run(out io.Writer) error {
 
 // chain returns the variance for one client whose chains have been raised to ε in all.
 func chain(params rappor.Params, epsilon float64) (float64, error) {
-	level, err := privacy.EpsilonFromNano(int64(epsilon * 1e9)) // rounded down: the chains get no more
+	level, err := privacy.EpsilonFromNano(int64(epsilon * 1e9)) // rounded down, against the chains
 	if err != nil {
 		return 0, err
 	}

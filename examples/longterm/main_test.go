@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// That both behave so is measured in rrchain/rappor, in TestRaisedChains_HaveLessVarianceThanRepeatedNoise.
-func TestLongterm(t *testing.T) {
+// The variances of both are measured in rrchain/rappor, in TestRaisedChains_HaveLessVarianceThanRepeatedNoise.
+func TestRun_FiveReportCounts_PrintsVariances(t *testing.T) {
 	var out strings.Builder
 	if err := run(&out); err != nil {
 		t.Fatal(err)

@@ -1,5 +1,5 @@
-// Majority asks questions about many people at once, in the survey before the Chilean plebiscite of
-// 1988: which intention is the commonest, by region and at three ε, and does one have a majority?
+// Majority answers panel queries about the survey before the Chilean plebiscite of 1988: which
+// intention is the most common, by region and at three ε, and does one have a majority?
 // Run it from the top of the repository: go run ./examples/majority
 package main
 
@@ -22,7 +22,7 @@ import (
 )
 
 const question = "vote 1988"
-const levels = "0.05 0.2 1" // rising, so that each answer is drawn anew and charged
+const levels = "0.05 0.2 1" // rising, so that each answer is a new draw and charged
 
 func main() {
 	dir, err := os.MkdirTemp("", "majority")
@@ -32,7 +32,7 @@ func main() {
 	kit.Exit(err)
 }
 
-// run enrols all people, and asks.
+// run enrols all people, and prints the answers.
 func run(ctx context.Context, out io.Writer, file string) (err error) {
 	chile, err := kit.ReadSurvey("testdata/chile_plebiscite_1988.csv")
 	if err != nil {
@@ -60,7 +60,7 @@ func run(ctx context.Context, out io.Writer, file string) (err error) {
 	return printPrivacy(ctx, out, l, chile)
 }
 
-// ask asks the people of a region, or all if it is "". The ledger charges each of them ε.
+// ask answers a query about a region, or about all people for "". Each of them is charged ε.
 func ask(
 	ctx context.Context, l *ledger.Ledger, chile kit.Survey, key, query, level, region string,
 ) (api.AnswerResult, error) {
@@ -70,8 +70,8 @@ func ask(
 	})
 }
 
-// reveal computes from the real votes what a ledger never shows: the true answer, how many votes
-// must change before it does, and the probability that it is given.
+// reveal computes from the real votes what a ledger never shows: the true answer, the number of
+// votes that must change before it changes, and the probability of the true answer.
 func reveal(chile kit.Survey, level, region string) (truth string, changes int64, sure float64, err error) {
 	query, err := mechanism.ParseQuery("winner", kit.Votes())
 	if err != nil {
@@ -93,7 +93,7 @@ func reveal(chile kit.Survey, level, region string) (truth string, changes int64
 	return kit.Votes()[place.Color()], place.Distance + 1, law[0], nil
 }
 
-// printWinners prints the answers beside the truth.
+// printWinners prints the answers and the true answers.
 func printWinners(ctx context.Context, out io.Writer, l *ledger.Ledger, chile kit.Survey) error {
 	fmt.Fprintln(out, "WINNER   Which intention is the commonest? The answers at three ε; a wrong one has an ✗. "+
 		"\"Changes\" is how many votes\nmust change before the answer does, and \"sure\" how probable it was "+
@@ -122,7 +122,7 @@ func printWinners(ctx context.Context, out io.Writer, l *ledger.Ledger, chile ki
 	return rows.Flush()
 }
 
-// printPrivacy asks for a majority, asks a question again, and prints what each person has spent.
+// printPrivacy requests a majority, repeats a query, and prints the ε that each person has spent.
 func printPrivacy(ctx context.Context, out io.Writer, l *ledger.Ledger, chile kit.Survey) error {
 	most, err := ask(ctx, l, chile, "majority", "majority:Y", "0.05", "")
 	if err != nil {
@@ -141,10 +141,10 @@ func printPrivacy(ctx context.Context, out io.Writer, l *ledger.Ledger, chile ki
 	return err
 }
 
-// word puts a vote in one word.
+// word returns a vote in one word.
 func word(vote string) string { return strings.Fields(kit.VoteName(vote))[0] }
 
-// percent writes a probability. None here is 1, though one may be rounded to it.
+// percent formats a probability. A probability that would be rounded to 100 % is shown as >99 %.
 func percent(p float64) string {
 	return strings.Replace(fmt.Sprintf("%.0f %%", 100*p), "100", ">99", 1)
 }

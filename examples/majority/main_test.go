@@ -12,8 +12,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// The answers vary from run to run; everything else in the output does not.
-func TestMajority(t *testing.T) {
+// The answers vary from run to run. The rest of the output does not.
+func TestRun_Survey_PrintsAnswersAndBudgets(t *testing.T) {
 	t.Chdir("../..")
 	var out bytes.Buffer
 	file := filepath.Join(t.TempDir(), "panel.db")
@@ -45,7 +45,7 @@ func TestMajority(t *testing.T) {
 	allHaveSpent(t, file, privacy.MustEpsilon("2.55"))
 }
 
-// The program looks at one person, because all are alike.
+// allHaveSpent checks all people. The program prints only one, because all are alike.
 func allHaveSpent(t *testing.T, file string, want privacy.Epsilon) {
 	t.Helper()
 	chile, err := kit.ReadSurvey("testdata/chile_plebiscite_1988.csv")
@@ -64,7 +64,7 @@ func allHaveSpent(t *testing.T, file string, want privacy.Epsilon) {
 	}
 }
 
-func TestMissingDataSaysWhereToRun(t *testing.T) {
+func TestRun_MissingData_ErrorSaysWhereToRun(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := run(t.Context(), new(bytes.Buffer), "panel.db"); err == nil || !strings.Contains(err.Error(), "top of the repository") {
 		t.Errorf("error %v", err)

@@ -54,7 +54,7 @@ func run(out io.Writer, file string, options ledger.Options) error {
 	return err
 }
 
-// use opens the ledger, calls do, and reads all recorded answers, which is free and needs no truth.
+// use opens the ledger, calls do, and reads all recorded answers, which needs no true values.
 func use(file string, options ledger.Options, do func(*ledger.Ledger) error) (answers []api.Response, err error) {
 	l, err := ledger.Open(context.Background(), file, options)
 	if err != nil {
@@ -86,7 +86,7 @@ func sell(ctx context.Context, out io.Writer, l *ledger.Ledger, chile kit.Survey
 	fmt.Fprintln(out, "\nSALES   A first answer and a raise are drawn from the truth. "+
 		"Below a person's current ε nothing is.")
 	rows := kit.HeadedTable(out, "buyer\tε\tdrawn from the truth\tderived without it\teach person's budget pays\t")
-	var spent, anew privacy.Epsilon
+	var spent, total privacy.Epsilon
 	for i, sale := range [][2]string{{"Ana", "0.5"}, {"Ana", "1"}, {"Ana", "2"}, {"Ben", "0.7"}} {
 		level := privacy.MustEpsilon(sale[1])
 		done, failed := l.Raise(ctx, api.RaiseRequest{
@@ -96,19 +96,19 @@ func sell(ctx context.Context, out io.Writer, l *ledger.Ledger, chile kit.Survey
 		if err := errors.Join(failed, err); err != nil {
 			return err
 		}
-		cost, _ := one.Spent.Sub(spent) // which only grows
+		cost, _ := one.Spent.Sub(spent) // Spent never decreases
 		spent = one.Spent
-		anew, _ = anew.Add(level)
+		total, _ = total.Add(level)
 		fmt.Fprintf(rows, "%s\t%s\t%d\t%d\t%s\t\n", kit.Left(sale[0]), level, done.Drawn, done.Derived, cost)
 	}
 	rows.Flush()
 	if err := printEstimates(ctx, out, l, chile); err != nil {
 		return err
 	}
-	fmt.Fprintln(out, "\nPRIVACY   What the four sales cost each person, whoever pools the answers.")
+	fmt.Fprintln(out, "\nPRIVACY   What the four sales cost each person, even if the buyers pool the answers.")
 	rows = kit.NewTable(out)
 	fmt.Fprintf(rows, "%s\tε = %s\tthe largest level sold\t\n", kit.Left("with the ledger"), spent)
-	fmt.Fprintf(rows, "%s\tε = %s\tthe sum of all levels\t\n", kit.Left("asking anew"), anew)
+	fmt.Fprintf(rows, "%s\tε = %s\tthe sum of all levels\t\n", kit.Left("four new draws"), total)
 	return rows.Flush()
 }
 
@@ -132,7 +132,7 @@ func printEstimates(ctx context.Context, out io.Writer, l *ledger.Ledger, chile 
 	return errors.Join(err, rows.Flush())
 }
 
-// printShares ends a row with a vote's real share in a region, or in all, and the estimates of it.
+// printShares completes a row with the real share of a vote in a region or in all, and its estimates.
 func printShares(ctx context.Context, rows io.Writer, l *ledger.Ledger, chile kit.Survey, vote, region string) error {
 	fmt.Fprintf(rows, "%.1f %%\t", 100*chile.Share(vote, region))
 	include := func(person string) bool { return region == "" || chile.Region[person] == region }

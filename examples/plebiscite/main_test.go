@@ -13,9 +13,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// The estimates vary from run to run. With a noise key they do not, and what is printed is
-// testdata/printed.txt to the byte.
-func TestPlebiscite(t *testing.T) {
+// With a noise key the estimates do not vary from run to run, and the output is exactly
+// testdata/printed.txt.
+func TestRun_NoiseKey_PrintsTheGoldenText(t *testing.T) {
 	want, err := os.ReadFile("testdata/printed.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +36,7 @@ func noise() api.NoiseKeys {
 	return api.NoiseKeys{Current: "test", Key: func(string) ([]byte, error) { return bytes.Repeat([]byte{7}, 32), nil }}
 }
 
-// The program looks at one person, because all are alike.
+// allHaveSpent checks all people. The program prints only one, because all are alike.
 func allHaveSpent(t *testing.T, file string, want privacy.Epsilon) {
 	t.Helper()
 	l, err := ledger.Open(t.Context(), file, ledger.Options{ReadOnly: true, NoiseKey: noise()})
@@ -55,7 +55,7 @@ func allHaveSpent(t *testing.T, file string, want privacy.Epsilon) {
 	}
 }
 
-func TestMissingDataSaysWhereToRun(t *testing.T) {
+func TestRun_MissingData_ErrorSaysWhereToRun(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := run(new(bytes.Buffer), "panel.db", ledger.Options{}); err == nil || !strings.Contains(err.Error(), "top of the repository") {
 		t.Errorf("error %v", err)

@@ -1,6 +1,6 @@
-// Rappor finds out which first names are common without learning the name of any child. Clients are
-// 100,000 births of 2016 in the United States: each reports the Bloom filter of its name at ε = 1,
-// raised to 2, 4 and 8. After each step a server estimates the shares of the names in a list.
+// Rappor finds common first names without learning the name of any child. The clients are 100,000
+// births of 2016 in the United States. Each reports the Bloom filter of its name at ε = 1, raised
+// to 2, 4 and 8. After each step a server estimates the shares of the names in a list.
 //
 // Run it from the top of the repository: go run ./examples/rappor
 package main
@@ -20,8 +20,8 @@ import (
 
 func main() { kit.Exit(run(os.Stdout, 100_000, 500)) }
 
-// run lets every client report at each level, and prints what the server finds. The candidates are
-// the commonest names, as many as listed says, and some that are made up.
+// run lets every client report at each level, and prints the estimates of the server. The
+// candidates are the most common names, whose number is listed, and some invented names.
 func run(out io.Writer, births, listed int) error {
 	all, err := kit.ReadNames("testdata/us_baby_names_2016.csv")
 	if err != nil {
@@ -74,7 +74,8 @@ func newClients(params rappor.Params, people []string) ([]*rappor.Client, error)
 	return clients, nil
 }
 
-// report has all clients report at a level, counts, and estimates how common the candidates are.
+// report collects the reports of all clients at a level, and estimates the shares of the
+// candidates.
 func report(
 	params rappor.Params, clients []*rappor.Client, level privacy.Epsilon, candidates []string,
 ) (none rappor.Decoding, err error) {
@@ -95,7 +96,7 @@ func report(
 	return tally.Decode(candidates, 0.95)
 }
 
-// printNames prints the names that the last reports make the commonest.
+// printNames prints the most common names according to the last reports.
 func printNames(out io.Writer, levels []privacy.Epsilon, found []rappor.Decoding, truth map[string]float64) error {
 	fmt.Fprintf(out, "\nNAMES   The commonest of %d candidates, as the server estimates them, with 95 %% intervals. "+
 		"* marks what\nis found: at each ε, the chance that any candidate has a false mark is at most 5 %%.\n",
@@ -117,7 +118,7 @@ func printNames(out io.Writer, levels []privacy.Epsilon, found []rappor.Decoding
 	return rows.Flush()
 }
 
-// printFound holds what was found against the truth.
+// printFound compares the names found with the true shares.
 func printFound(out io.Writer, levels []privacy.Epsilon, found []rappor.Decoding, truth map[string]float64) error {
 	fmt.Fprintf(out, "\nFOUND   Names with a mark; %d candidates are made up, to see whether any of them gets one. "+
 		"The error of all\nestimates is their root mean square distance from the truth, beside what the server "+

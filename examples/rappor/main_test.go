@@ -12,16 +12,16 @@ import (
 	"github.com/sluicedp/sluice/internal/testenv"
 )
 
-// births in the test, for speed.
+// few is the number of births in the test, for speed.
 const few = 20_000
 
-// invented are the candidates that nobody has.
+// invented is the number of invented candidates.
 const invented = 20
 
-// TestRappor holds what is printed against the truth beside it. Tolerances are 6.5 standard
-// deviations or more, so each comparison fails by chance with a probability of at most about 10⁻¹⁰.
-// The quick form looks for fewer names.
-func TestRappor(t *testing.T) {
+// The printed estimates agree with the true shares. Tolerances are 6.5 standard deviations or more,
+// so each comparison fails by chance with a probability of at most about 10⁻¹⁰. The quick form has
+// fewer candidates.
+func TestRun_Estimates_AgreeWithTrueShares(t *testing.T) {
 	t.Chdir("../..")
 	var out bytes.Buffer
 	listed := testenv.Tries(130, 500, 500)
@@ -43,8 +43,8 @@ func TestRappor(t *testing.T) {
 	}
 }
 
-// checkNames: no estimate is more than 7 standard errors from the real share, 3.6 times half an
-// interval.
+// checkNames checks that no estimate differs from the real share by more than 7 standard errors,
+// which are 3.6 times half an interval.
 func checkNames(t *testing.T, out string) {
 	t.Helper()
 	rows := rows(out, `\S+`, `\d+\.\d+ %`, ` *-?\d+\.\d+ ± \d+\.\d+ % [* ]`, ` *-?\d+\.\d+ ± \d+\.\d+ % [* ]`,
@@ -63,9 +63,10 @@ func checkNames(t *testing.T, out string) {
 	}
 }
 
-// checkFound: nearly independent intervals, one for each candidate, cover 95 %, and the errors are
-// as large as stated: ± 6.5·0.96 % and ± 6.5·3.1 % with 520 of them, and more with fewer. With a
-// chance of 5 % for any invented name more than 5 of them are next to impossible.
+// checkFound checks that the nearly independent intervals of the candidates cover 95 %, and that
+// the errors are as large as stated: ± 6.5·0.96 % and ± 6.5·3.1 % with 520 candidates, and more
+// with fewer. Any mark for an invented name has a probability of 5 %, so that more than 5 are next
+// to impossible.
 func checkFound(t *testing.T, out string, candidates int) {
 	t.Helper()
 	rows := rows(out, `ε = \d`, `\d+`, `\d+`, `\d+\.\d+ %`, `\d+\.\d+ %`, `\d+\.\d+ %`)
@@ -84,7 +85,7 @@ func checkFound(t *testing.T, out string, candidates int) {
 	}
 }
 
-// rows returns the cells of the lines of out that consist of cells of these forms.
+// rows returns the cells of the lines of out whose cells match the given expressions.
 func rows(out string, cells ...string) [][]string {
 	line := regexp.MustCompile(`(?m)^ *(` + strings.Join(cells, `) +(`) + `) *$`)
 	var all [][]string
@@ -106,7 +107,7 @@ func numbers(t *testing.T, text string) (all []float64) {
 	return all
 }
 
-func TestMissingDataSaysWhereToRun(t *testing.T) {
+func TestRun_MissingData_ErrorSaysWhereToRun(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := run(new(bytes.Buffer), few, 500); err == nil || !strings.Contains(err.Error(), "top of the repository") {
 		t.Errorf("error %v", err)

@@ -1,11 +1,11 @@
 // Served sells through a ledger that another program serves. The host is a command in any language.
-// The server is killed again and again while the host waits for an answer. Still every order is
-// sold once, and no event is missed.
+// The server is killed several times while the host waits for a response. Every order is still sold
+// exactly once, and the host misses no event.
 //
 //	go run ./examples/served python3 examples/served/python/host.py
 //
-// The host gets $LEDGER_ADDR, $LEDGER_TOKEN, and as its last argument a folder with a shop.json. It
-// leaves events.ndjson and receipt.json there.
+// The host gets $LEDGER_ADDR, $LEDGER_TOKEN, and as its last argument a directory with a shop.json.
+// It writes events.ndjson and receipt.json there.
 package main
 
 import (
@@ -29,10 +29,10 @@ var shop []byte
 
 func main() { kit.Exit(run(context.Background(), os.Args[1:], os.Stdout)) }
 
-// run has a host sell through a server that is killed.
+// run runs a host with a server that is killed, and checks the result.
 func run(ctx context.Context, host []string, out *os.File) error {
 	if len(host) == 0 {
-		return errors.New("say which host, such as: python3 examples/served/python/host.py")
+		return errors.New("no host is given; give a command, such as: python3 examples/served/python/host.py")
 	}
 	dir, err := os.MkdirTemp("", "served")
 	if err != nil {
@@ -64,7 +64,7 @@ func run(ctx context.Context, host []string, out *os.File) error {
 	return errors.Join(faults, checkSales(ctx, l, out), checkEvents(ctx, l, events, out), server.Check(ctx, l))
 }
 
-// checkSales looks whether each order was sold once, but for the one that nobody's terms allow.
+// checkSales checks that each order was sold once, except the order that no terms allow.
 func checkSales(ctx context.Context, l *ledger.Ledger, out io.Writer) error {
 	sold := map[string]int{}
 	for sale, err := range l.Sales(ctx, "") {
@@ -74,7 +74,7 @@ func checkSales(ctx context.Context, l *ledger.Ledger, out io.Writer) error {
 		sold[sale.Key]++
 	}
 	if want := map[string]int{"order-1": 1, "order-2": 1, "order-3": 1, "order-5": 1}; !reflect.DeepEqual(sold, want) {
-		return fmt.Errorf("the ledger has sold %v, and not %v", sold, want)
+		return fmt.Errorf("the ledger has sold %v, not %v", sold, want)
 	}
 	ana, err := l.Object(ctx, "ana")
 	fmt.Fprintf(out, "The ledger has sold orders 1, 2, 3 and 5 once each. ana has spent ε = %s, and earned %d¢.\n",
@@ -82,7 +82,7 @@ func checkSales(ctx context.Context, l *ledger.Ledger, out io.Writer) error {
 	return err
 }
 
-// checkEvents looks whether the host has followed the log: each event of it, once, and in order.
+// checkEvents checks that the host has followed the log: each event once, and in order.
 func checkEvents(ctx context.Context, l *ledger.Ledger, file string, out io.Writer) error {
 	followed, err := os.Open(file)
 	if err != nil {
@@ -105,7 +105,7 @@ func checkEvents(ctx context.Context, l *ledger.Ledger, file string, out io.Writ
 		}
 	}
 	if lines.Scan() {
-		return fmt.Errorf("the ledger has %d events, and the host goes on with %q", n, lines.Text())
+		return fmt.Errorf("the ledger has %d events, but the host has further ones, from %q", n, lines.Text())
 	}
 	fmt.Fprintf(out, "The host has its %d events, each once and in order.\n", n)
 	return lines.Err()

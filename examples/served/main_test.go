@@ -19,21 +19,21 @@ import (
 	"github.com/sluicedp/sluice/internal/testenv"
 )
 
-// golden is what any host prints, whatever language it is in.
-const golden = `  The server is killed when it has carried out enrol, and not said so.
+// golden is the output of a host in every language.
+const golden = `  The server is killed after it has done enrol, before it responds.
 order-1: acme asks for ε = 0.5: 3 answers, 150¢
   The server is killed before it gets order-1.
 order-1: sale 1, 150¢, 3 drawn
 order-2: zeta asks for ε = 1: 3 answers, 300¢
-  The server is killed when it has carried out order-2, and not said so.
+  The server is killed after it has done order-2, before it responds.
 order-2: sale 2, 300¢, 3 drawn
 order-3: acme asks for ε = 1: 3 answers, 150¢
-  The server is killed while order-3 is under way.
+  The server is killed while order-3 is in progress.
 order-3: sale 3, 150¢, 0 drawn
 order-4: acme asks for ε = 3: 0 answers, 0¢
 order-4: refused
 order-5: zeta asks for ε = 2: 3 answers, 300¢
-  The server is killed when it has carried out order-5, and not said so.
+  The server is killed after it has done order-5, before it responds.
 order-5: sale 4, 300¢, 3 drawn
 The ledger has sold orders 1, 2, 3 and 5 once each. ana has spent ε = 2, and earned 300¢.
 The host has its 30 events, each once and in order.
@@ -41,16 +41,16 @@ The receipt of sale 1 verifies: acme has paid 150¢.
 The ledger verifies: true.
 `
 
-// A host in Python sells each order once, and follows each event, whenever the server is killed.
-func TestHostInPython(t *testing.T) {
+// A host in Python sells each order once, and follows each event, although the server is killed.
+func TestHost_Python_SellsOnceAndFollowsEvents(t *testing.T) {
 	python := testenv.Command(t, "python3")
 	if out, err := kit.Output(t.Context(), testenv.TempDir(t), run, python, "python/host.py"); err != nil || out != golden {
 		t.Errorf("%v, and it prints\n%s", err, out)
 	}
 }
 
-// A host that is run again sells nothing again.
-func TestHostIsRunAgain(t *testing.T) {
+// A host that runs a second time sells no order again.
+func TestHost_RunTwice_SellsNothingAgain(t *testing.T) {
 	if !testenv.Deep() {
 		t.Skip("a deep form")
 	}
@@ -61,17 +61,17 @@ func TestHostIsRunAgain(t *testing.T) {
 	}
 }
 
-// A host in TypeScript does as the one in Python. It is compiled here, with what npm fetches.
-func TestHostInTypeScript(t *testing.T) {
+// A host in TypeScript has the same output. The test compiles it with packages from npm.
+func TestHost_TypeScript_SellsOnceAndFollowsEvents(t *testing.T) {
 	build := typeScript(t)
 	if out, err := kit.Output(t.Context(), testenv.TempDir(t), run, testenv.Command(t, "node"), filepath.Join(build, "host.js")); err != nil || out != golden {
 		t.Errorf("%v, and it prints\n%s", err, out)
 	}
 }
 
-// The document in the repository, from which clients are generated, is the one that the command
-// serves, to anybody.
-func TestDocumentIsTheOneThatIsServed(t *testing.T) {
+// The API document in the repository, from which clients are generated, is the one that the command
+// serves to every caller.
+func TestDocument_InRepository_IsTheServedOne(t *testing.T) {
 	if !testenv.Deep() {
 		t.Skip("a deep form: it links the command")
 	}
@@ -103,9 +103,8 @@ func TestDocumentIsTheOneThatIsServed(t *testing.T) {
 	}
 }
 
-// What a host could do wrong is found, with a server that is killed: each fault is one that a host
-// could have.
-func TestFaultsOfHostsAreFound(t *testing.T) {
+// The example detects each fault that a host could have.
+func TestRun_FaultyHosts_AreDetected(t *testing.T) {
 	if !testenv.Deep() {
 		t.Skip("a deep form")
 	}
@@ -118,11 +117,11 @@ func TestFaultsOfHostsAreFound(t *testing.T) {
 		{"nothing is asked again", "sluice.py", "time.monotonic() > give_up", "True", "exit status"},
 		{"events from the first one on, after each break", "sluice.py", `"Last-Event-ID": str(after)`, `"Last-Event-ID": "0"`, "the ledger's event "},
 		{"an event is lost at each break", "sluice.py", `"Last-Event-ID": str(after)`, `"Last-Event-ID": str(after + (after > 0))`, "the ledger's event "},
-		{"true values that nobody asked for", "sluice.py", `told: Json = {}`,
-			`told: Json = dict(truths or {})`, "true values came with order-1"},
+		{"true values that were not requested", "sluice.py", `sent: Json = {}`,
+			`sent: Json = dict(truths or {})`, "true values came with order-1"},
 		{"half an event is one", "sluice.py", `elif field == "" and data:`, `if data:`, "exit status"},
-		{"no events are followed", "host.py", "follower.start()", "follower._failed = True", "the server was not killed when it has carried out enrol"},
-		{"an order is forgotten", "host.py", `in shop["orders"]:`, `in shop["orders"][:4]:`, "the server was not killed when it has carried out order-5"},
+		{"no events are followed", "host.py", "follower.start()", "follower._failed = True", "the server was not killed after it has done enrol"},
+		{"an order is forgotten", "host.py", `in shop["orders"]:`, `in shop["orders"][:4]:`, "the server was not killed after it has done order-5"},
 		{"another receipt than was made", "host.py", "/receipt\"))", `/receipt").replace(b"acme", b"zeta"))`, "the receipt does not verify"},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
@@ -153,7 +152,7 @@ func TestFaultsOfHostsAreFound(t *testing.T) {
 	}
 }
 
-// askThree is a host that asks for three sales, and prints what becomes of them.
+// askThree returns a host that requests three sales, and prints the results.
 func askThree(language string) string {
 	return map[string]string{
 		"python": `
@@ -161,7 +160,7 @@ import sys
 sys.path.insert(0, "python")
 from sluice import Ledger, Problem
 ledger = Ledger(sys.argv[1], "token", patience=0.2)
-for key in ("twice", "told", "never"):
+for key in ("twice", "repeated", "never"):
     try:
         print(ledger.post("/v1/sales", {}, key=key, truths={"ana": "no", "eva": "yes", "leo": "no"})["sale"])
     except Problem as problem:
@@ -170,25 +169,26 @@ for key in ("twice", "told", "never"):
 		"typescript": `
 const { Ledger } = await import(process.argv[1]);
 const ledger = new Ledger(process.argv[2], "token", 200);
-for (const key of ["twice", "told", "never"]) {
+for (const key of ["twice", "repeated", "never"]) {
   await ledger.sell(key, {}, { ana: "no", eva: "yes", leo: "no" }).then((sold) => console.log(sold.sale), (problem) => console.log(problem.says.kind));
 }
 `,
 	}[language]
 }
 
-// wanting is a server that wants one true value after the other for a sale, wants one again that it
-// was told, and does not sell at all.
+// wanting is a server that requests true values. For the key "twice" it requests two, one after the
+// other. For "repeated" it requests a value again that it already got. For "never" it has no such
+// route.
 type wanting struct {
 	mu  sync.Mutex
-	all []string // what it was asked for
+	all []string // the requests
 }
 
 func (s *wanting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	key, said := r.Header.Get("Idempotency-Key"), string(body)
+	key, text := r.Header.Get("Idempotency-Key"), string(body)
 	s.mu.Lock()
-	s.all = append(s.all, key+" "+strings.ReplaceAll(said, " ", ""))
+	s.all = append(s.all, key+" "+strings.ReplaceAll(text, " ", ""))
 	s.mu.Unlock()
 	answer := func(status int, text string) {
 		w.Header().Set("Content-Type", "application/problem+json")
@@ -201,9 +201,9 @@ func (s *wanting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case key == `"never"`:
 		answer(http.StatusNotImplemented, `{"kind":"usage","status":501,"detail":""}`)
-	case key == `"told"` || !strings.Contains(said, "ana"):
+	case key == `"repeated"` || !strings.Contains(text, "ana"):
 		need("ana")
-	case !strings.Contains(said, "eva"):
+	case !strings.Contains(text, "eva"):
 		need("eva")
 	default:
 		w.Header().Set("Content-Type", "application/json")
@@ -223,17 +223,17 @@ func (s *wanting) check(t *testing.T, command ...string) {
 	}
 	want := []string{
 		`"twice" {}`, `"twice" {"truths":{"ana":"no"}}`, `"twice" {"truths":{"ana":"no","eva":"yes"}}`,
-		`"told" {}`, `"told" {"truths":{"ana":"no"}}`,
+		`"repeated" {}`, `"repeated" {"truths":{"ana":"no"}}`,
 		`"never" {}`,
 	}
 	if !slices.Equal(s.all, want) {
-		t.Errorf("the server was asked for\n%s", strings.Join(s.all, "\n"))
+		t.Errorf("the server got\n%s", strings.Join(s.all, "\n"))
 	}
 }
 
-// Somebody else may have asked in between, so that more true values are needed: a host tells them,
-// until it has told them all. What a server does not do at all is asked for once.
-func TestClientsTellWhatIsNeeded(t *testing.T) {
+// A concurrent request can make more true values necessary. A client sends them, until the server
+// requests a value that it already got. A request without a route is sent once.
+func TestClients_TruthNeeded_SendOnlyNeededValues(t *testing.T) {
 	t.Run("python", func(t *testing.T) {
 		new(wanting).check(t, testenv.Command(t, "python3"), "-c", askThree("python"))
 	})
@@ -243,7 +243,7 @@ func TestClientsTellWhatIsNeeded(t *testing.T) {
 	})
 }
 
-// typeScript compiles the programs in TypeScript, and returns the folder of the results.
+// typeScript compiles the programs in TypeScript, and returns the directory of the results.
 func typeScript(t *testing.T) string {
 	t.Helper()
 	if !testenv.Deep() {

@@ -1,6 +1,6 @@
-// Terms shows on which terms people can sell the same answer: at once or little by little, to all
-// buyers or not, for a price that grows with ε. A policy is a line of JSON. It sets, for any time,
-// the largest ε at which the answer may be sold.
+// Terms shows terms of sale for the same answer: at once or in steps, to all buyers or to some, at
+// a price that grows with ε. A policy is a line of JSON. It sets the largest ε at which the answer
+// may be sold at any time.
 //
 //	go run ./examples/terms
 package main
@@ -19,8 +19,8 @@ import (
 
 func main() { kit.Exit(run(os.Stdout)) }
 
-// seller is a person with a policy. In it, DAY n is the midnight before a day of the month, and
-// prices are in cents.
+// seller is a person with a policy. In the policy, DAY n is the midnight before a day of the month,
+// and prices are in cents.
 type seller struct{ name, words, policy string }
 
 func sellers() []seller {
@@ -68,7 +68,7 @@ func run(out io.Writer) error {
 	return rows.Flush()
 }
 
-// price is what a buyer pays for ε = 0.5, if the terms let that be sold to the buyer at all.
+// price returns the price of ε = 0.5 for a buyer, or "–" if the terms do not allow the sale.
 func price(p policy.Policy, buyer string) string {
 	level := privacy.MustEpsilon("0.5")
 	if terms := p.Terms(); terms != nil && terms.Allows(buyer) && terms.Offers(level) {

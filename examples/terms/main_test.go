@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestTerms(t *testing.T) {
+func TestRun_Policies_PrintsCeilingsAndPrices(t *testing.T) {
 	var out strings.Builder
 	if err := run(&out); err != nil {
 		t.Fatal(err)

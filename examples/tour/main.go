@@ -1,10 +1,10 @@
-// Tour shows the API of a served ledger: a command, in any language, makes all requests once.
+// Tour shows the API of a served ledger: a command in any language sends each kind of request once.
 //
 //	go run ./examples/tour node examples/served/typescript/build/tour.js
 //
-// The command gets $LEDGER_ADDR, $LEDGER_TOKEN, and as its last argument a folder. There it leaves
-// receipt.json, the receipt of a sale. The example verifies it with the log key alone, and then the
-// ledger.
+// The command gets $LEDGER_ADDR, $LEDGER_TOKEN, and as its last argument a directory. There it
+// writes receipt.json, the receipt of a sale. The example verifies the receipt with only the log
+// key, and then the ledger.
 package main
 
 import (
@@ -18,10 +18,10 @@ import (
 
 func main() { kit.Exit(run(context.Background(), os.Args[1:], os.Stdout)) }
 
-// run serves a new ledger while the command runs, and verifies what the command leaves.
+// run serves a new ledger while the command runs, and verifies the receipt and the ledger.
 func run(ctx context.Context, command []string, out *os.File) error {
 	if len(command) == 0 {
-		return errors.New("say which command, such as: node examples/served/typescript/build/tour.js")
+		return errors.New("no command is given; give one, such as: node examples/served/typescript/build/tour.js")
 	}
 	dir, err := os.MkdirTemp("", "tour")
 	if err != nil {

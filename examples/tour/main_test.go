@@ -9,7 +9,7 @@ import (
 	"github.com/sluicedp/sluice/internal/testenv"
 )
 
-// toured is what the tour prints.
+// toured is the output of the tour.
 const toured = `enrolled: 4
 terms changed: 1
 released: ana at ε = 0.25
@@ -33,8 +33,7 @@ The receipt of sale 1 verifies: acme has paid 200¢.
 The ledger verifies: true.
 `
 
-// The client is generated from the document of the API, and compiled with the types of the
-// document.
+// The client is generated from the API document, and compiled with its types.
 func TestTour_GeneratedClient_PrintsEachStep(t *testing.T) {
 	build := typeScript(t)
 	out, err := kit.Output(t.Context(), testenv.TempDir(t), run, testenv.Command(t, "node"), filepath.Join(build, "tour.js"))
@@ -43,13 +42,13 @@ func TestTour_GeneratedClient_PrintsEachStep(t *testing.T) {
 	}
 }
 
-func TestTour_NoCommand_SaysWhatIsMissing(t *testing.T) {
-	if _, err := kit.Output(t.Context(), testenv.TempDir(t), run); err == nil || !strings.Contains(err.Error(), "say which command") {
+func TestTour_NoCommand_ErrorNamesOne(t *testing.T) {
+	if _, err := kit.Output(t.Context(), testenv.TempDir(t), run); err == nil || !strings.Contains(err.Error(), "no command is given") {
 		t.Error(err)
 	}
 }
 
-// The commands are of Go, which each machine with tests has.
+// The test uses the go command, which every machine with tests has.
 func TestTour_BadCommand_IsAnError(t *testing.T) {
 	if !testenv.Deep() {
 		t.Skip("a deep form: it links the command")
@@ -70,7 +69,7 @@ func TestTour_BadCommand_IsAnError(t *testing.T) {
 	}
 }
 
-// typeScript compiles the programs in TypeScript, and returns the folder of the results.
+// typeScript compiles the programs in TypeScript, and returns the directory of the results.
 func typeScript(t *testing.T) string {
 	t.Helper()
 	if !testenv.Deep() {

@@ -1,5 +1,5 @@
-// Triangle draws the mechanism that answers "which option is the commonest?": all ways in which
-// sixty people can split over A, B and C, and how probable a true answer at ε = 0.2 is in each.
+// Triangle draws the mechanism for "which option is the most common?": all ways in which sixty
+// people can split over A, B and C, and the probability of a true answer at ε = 0.2 in each.
 //
 //	go run ./examples/triangle FILE.svg
 package main
@@ -56,7 +56,7 @@ func run(out io.Writer, file string, people int, epsilon float64) error {
 // triangle is the graph of all ways to split.
 type triangle struct {
 	people      int
-	ways        [][]int64 // how many have chosen each option, by vertex
+	ways        [][]int64 // number of people who have chosen each option, by vertex
 	graph       *graph.Graph
 	preferences *graph.Preferences // the true ranking of the options, by vertex
 	law         graph.Table        // the probability of each answer, by vertex
@@ -108,10 +108,12 @@ func (t *triangle) edges(yield func(v, w int) bool) {
 // sure returns the probability of the true answer.
 func (t *triangle) sure(v int) float64 { return t.law[v][t.preferences.Color(v)] }
 
-// at returns where in the picture a share of all people has chosen A, and another one C.
+// at returns the point in the picture at which a share a of all people has chosen A, and c has
+// chosen C.
 func at(a, c float64) (x, y float64) { return 450 + 800*(c-(1-a)/2), 40 + 800*(1-a)*math.Sqrt(3)/2 }
 
-// draw returns a picture with a cell for each way. Its hue shows the true answer, full if certain.
+// draw returns a picture with a cell for each way. The hue of a cell is the true answer, and its
+// saturation the probability.
 func (t *triangle) draw() string {
 	var svg strings.Builder
 	n := float64(t.people)
@@ -138,7 +140,7 @@ func (t *triangle) draw() string {
 		}
 		return true
 	})
-	for _, r := range rankings() { // each in the middle of its cells
+	for _, r := range rankings() { // a label in the middle of its cells
 		share := [3]float64{}
 		share[r[0]], share[r[1]], share[r[2]] = 11.0/18, 5.0/18, 2.0/18
 		x, y := at(share[0], share[2])

@@ -13,7 +13,7 @@ import (
 	"github.com/sluicedp/sluice/mechanism"
 )
 
-func TestTriangle(t *testing.T) {
+func TestRun_SixtyPeople_DrawsAllSplits(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "triangle.svg")
 	var out strings.Builder
 	if err := run(&out, file, 60, 0.2); err != nil {
@@ -37,7 +37,7 @@ that differ by one vote, no set of answers is more than e^ε times as likely at 
 	}
 	for _, want := range []string{"A > B > C", "A > C > B", "B > A > C", "B > C > A", "C > A > B", "C > B > A"} {
 		if texts[want] != 1 {
-			t.Errorf("%q stands there %d times", want, texts[want])
+			t.Errorf("the picture has %q %d times", want, texts[want])
 		}
 	}
 	out.Reset()
@@ -83,8 +83,8 @@ func elements(t *testing.T, picture []byte) (cells, broad, thin int, texts map[s
 	}
 }
 
-// The distances in the graph are those that Plurality finds from the votes alone.
-func TestGraphAgreesWithQuery(t *testing.T) {
+// The distances in the graph are those that the query "plurality" computes from the votes.
+func TestNewTriangle_Distances_AreThoseOfPlurality(t *testing.T) {
 	plurality, err := mechanism.ParseQuery("plurality", []string{"first", "second", "third"})
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,7 @@
-// Wages estimates the mean of 28,155 weekly wages of 1988. Each wage is rounded to one of two ends,
-// 0 or 2,500 dollars, at random, but once: that end is the truth of a chain of randomized responses
-// that is raised from ε = 0.25 to 2. On average the ends are equal to the wages.
-// Run it from the top of the repository: go run ./examples/wages
+// Wages estimates the mean of 28,155 weekly wages of 1988. Each wage is rounded once, at random, to
+// one of two ends, 0 or 2,500 dollars. That end is the true value of a chain of randomized
+// responses, which is raised from ε = 0.25 to 2. On average the ends are equal to the wages. Run it
+// from the top of the repository: go run ./examples/wages
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 )
 
 const question = "wage"
-const bound = 2500 // what is above counts as the bound; the example clipping shows why it is a good one
+const bound = 2500 // higher wages count as the bound; the example clipping chooses it
 
 func main() {
 	dir, err := os.MkdirTemp("", "wages")
@@ -34,17 +34,17 @@ func main() {
 	kit.Exit(err)
 }
 
-// host knows the wages.
+// host is a host that has the wages.
 type host struct {
 	ledger *ledger.Ledger
 	wages  kit.Wages
 	ends   rrchain.Range
-	key    []byte // by which wages are rounded
+	key    []byte // determines the rounding of wages
 }
 
-// run asks every n-th person.
+// run enrols every n-th person, and prints the estimates.
 func run(ctx context.Context, out io.Writer, file string, n int) (err error) {
-	// Hosts keep their keys; these end with the program.
+	// A real host stores its keys. These exist only in this process.
 	h := host{ends: rrchain.Range{High: bound}, key: []byte(rand.Text())}
 	if h.wages, err = kit.ReadWages("testdata/cps1988_wages.csv", n); err != nil {
 		return err
@@ -66,19 +66,19 @@ func run(ctx context.Context, out io.Writer, file string, n int) (err error) {
 	if err != nil {
 		return err
 	}
-	return errors.Join(h.printMeans(ctx, out), h.roundAnew(ctx, out))
+	return errors.Join(h.printMeans(ctx, out), h.changeEnd(ctx, out))
 }
 
 func ends() []string { return []string{"low", "high"} }
 
-type group = func(partTime bool) bool // whether it includes those who work part-time, or full-time
+type group = func(partTime bool) bool // whether it includes people in part-time work, or in full-time work
 
-// groups are all, those who work full-time, and those who work part-time.
+// groups returns all people, people in full-time work, and people in part-time work.
 func groups() []group {
 	return []group{func(bool) bool { return true }, func(p bool) bool { return !p }, func(p bool) bool { return p }}
 }
 
-// truth rounds wages whenever the ledger asks, and each always to the same end.
+// truth returns the rounded wages of people. A wage is always rounded to the same end.
 func (h host) truth(_ context.Context, question string, people []string) (values []string, err error) {
 	for _, person := range people {
 		end, err := h.ends.RoundKeyed(h.key, question, person, h.wages.Weekly[person])
@@ -128,9 +128,9 @@ func (h host) printMeans(ctx context.Context, out io.Writer) error {
 	return rows.Flush()
 }
 
-// roundAnew raises a person with the other end. Ends that are rounded again and again would average
-// to the wage; a ledger with a truth key draws from the first one only.
-func (h host) roundAnew(ctx context.Context, out io.Writer) error {
+// changeEnd tries to raise a person with the other end. The average of ends that are rounded again
+// for each raise would reveal the wage, so a ledger with a truth key draws only from the first end.
+func (h host) changeEnd(ctx context.Context, out io.Writer) error {
 	person := h.wages.People[0]
 	kept, err := h.truth(ctx, question, []string{person})
 	if err != nil {
@@ -141,8 +141,8 @@ func (h host) roundAnew(ctx context.Context, out io.Writer) error {
 		Key: "careless", Question: question, Object: person, Epsilon: privacy.MustEpsilon("3"), TrueValue: other,
 	})
 	if refused := new(api.RefusedError); errors.As(err, &refused) {
-		_, err = fmt.Fprintf(out, "\nThe end of person %s is %q, and stays it. Raised with the other end, "+
-			"everybody sees:\n   %v\nThe host alone is told that the value of %q has changed.\n",
+		_, err = fmt.Fprintf(out, "\nThe end of person %s is %q, and stays the same. A raise with the other end "+
+			"is refused for all to see:\n   %v\nOnly the host learns that the value of %q has changed.\n",
 			person, kept[0], err, refused.TruthChanged)
 	}
 	return err

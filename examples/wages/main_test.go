@@ -14,8 +14,8 @@ import (
 	"github.com/sluicedp/sluice/examples/internal/kit"
 )
 
-// An estimate that is off by more than this many of its real standard errors is wrong: by chance
-// alone that happens less than once in 10⁹ times, the skewness of the counts included.
+// sigmas is the number of real standard errors by which an estimate may differ. By chance alone,
+// more happens less than once in 10⁹ times, including the skewness of the counts.
 const sigmas = 7
 
 // near fails unless two numbers differ by no more than a tolerance.
@@ -26,9 +26,9 @@ func near(t *testing.T, name string, got, want, tolerance float64) {
 	}
 }
 
-// Every third person takes part. Everything printed about the truth is counted anew here, and every
-// estimate must agree with it.
-func TestWages(t *testing.T) {
+// The test computes all real values again, for every third person. The printed real values are
+// equal to them, and the estimates agree with them.
+func TestRun_EveryThirdPerson_EstimatesAgree(t *testing.T) {
 	t.Chdir("../..")
 	var out bytes.Buffer
 	if err := run(t.Context(), &out, filepath.Join(t.TempDir(), "panel.db"), 3); err != nil {
@@ -48,7 +48,7 @@ func TestWages(t *testing.T) {
 		checkGroup(t, out.String(), column, wages)
 	}
 	for _, want := range []string{
-		`The end of person 3 is "(low|high)", and stays it\.`, `no-truth \(truth helps; the largest ε that would do is 2\); what budgets and terms allow is ε=2\nThe host alone is told that the value of \["3"\]`,
+		`The end of person 3 is "(low|high)", and stays the same\.`, `no-truth \(truth helps; the largest ε that would do is 2\); what budgets and terms allow is ε=2\nOnly the host learns that the value of \["3"\]`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("the output lacks %q:\n%s", want, &out)
@@ -56,7 +56,7 @@ func TestWages(t *testing.T) {
 	}
 }
 
-// checkGroup holds a column against the wages of a group.
+// checkGroup compares a column with the wages of a group.
 func checkGroup(t *testing.T, output string, column int, wages []float64) {
 	t.Helper()
 	n := float64(len(wages))
@@ -72,8 +72,9 @@ func checkGroup(t *testing.T, output string, column int, wages []float64) {
 		stdErr := math.Sqrt((bound*bound*e/((e-1)*(e-1)) + bound*clipped - square) / n)
 		got := cell(t, output, "at ε = "+text, column)
 		near(t, "mean at "+text, got[0], clipped, 0.05+sigmas*stdErr)
-		// The interval is for a larger population, from which all were drawn; see estimate.Mean.
-		// The tolerance covers what the estimated mean does to its width, unless people are few.
+		// The interval is for a larger population, from which all people were drawn; see
+		// estimate.Mean. The tolerance allows for the effect of the estimated mean on the width,
+		// for many people.
 		if column == 0 {
 			near(t, "width at "+text, 2*got[1], 2*1.96*stdErr, 0.15*2*1.96*stdErr)
 		}
@@ -102,7 +103,7 @@ func cell(t *testing.T, output, name string, column int) (numbers []float64) {
 	return nil
 }
 
-func TestMissingDataSaysWhereToRun(t *testing.T) {
+func TestRun_MissingData_ErrorSaysWhereToRun(t *testing.T) {
 	t.Chdir(t.TempDir())
 	err := run(t.Context(), new(bytes.Buffer), "panel.db", 1)
 	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "top of the repository") {

@@ -55,6 +55,7 @@ func retired() []struct{ word, write string } {
 func plain() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)behind (?:an? |the |its )?(?:\w+ )?(?:proxy|symlink|symbolic link|load balancer|NAT)|lay(?:out|er)` +
 		"|`behind`|`told`|now\\(\\) - told|`aside`" + // a kind of problem, a column in PostgreSQL, a bucket of the file
+		`|told\s+timestamptz|root, told\)|told = excluded\.told|WHEN told >` + // the same column in statements
 		"|[`\"]anew[`\"]") // a key in JSON
 }
 

@@ -9,9 +9,8 @@ import (
 	"github.com/sluicedp/sluice/internal/testenv"
 )
 
-// A file and a directory keep their identity whatever is written to them and whatever they are
-// called; no copy has it.
-func TestIdentity(t *testing.T) {
+// Writes and renames keep the identity of a file and of a directory. A copy has another identity.
+func TestIdentity_WrittenOrRenamed_StaysTheSame(t *testing.T) {
 	for _, dir := range []string{t.TempDir(), testenv.TempDir(t)} {
 		path := filepath.Join(dir, "ledger.db")
 		must(t, os.WriteFile(path, []byte("one"), 0o600))
@@ -24,17 +23,17 @@ func TestIdentity(t *testing.T) {
 		moved := filepath.Join(dir, "moved.db")
 		must(t, os.Rename(path, moved))
 		if now := identityOf(t, moved); now != first {
-			t.Errorf("written to and moved, it is %q, before %q", now, first)
+			t.Errorf("after a write and a rename, the identity is %q, before %q", now, first)
 		}
 		must(t, os.WriteFile(path, []byte("two, longer"), 0o600))
 		if identityOf(t, path) == first {
-			t.Error("a copy has it, too")
+			t.Error("a copy has the same identity")
 		}
 		if of := identityOf(t, dir); of == "" || of != identityOf(t, dir) || of == first {
-			t.Errorf("that of the directory is %q", of)
+			t.Errorf("the identity of the directory is %q", of)
 		}
 		if _, err := Identity(filepath.Join(dir, "none")); !os.IsNotExist(err) {
-			t.Errorf("that of nothing: %v", err)
+			t.Errorf("the identity of a missing file: %v", err)
 		}
 	}
 }

@@ -103,7 +103,7 @@ func (e *OccupiedError) Error() string {
 	case e.Path == "":
 		return "the path of the file is empty"
 	case e.Kind == Ledger && e.Of != "":
-		return fmt.Sprintf("%q is the file that is copied", e.Path)
+		return fmt.Sprintf("%q is the ledger that is to be copied", e.Path)
 	case e.Of == "":
 		return fmt.Sprintf("%q is a %s", e.Path, e.Kind)
 	}
@@ -133,7 +133,7 @@ func CheckOutput(path string, as Kind, own ...string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("cannot see what %q is: %w", path, err)
+		return fmt.Errorf("cannot read what kind of file %q is: %w", path, err)
 	}
 	if found == Unknown || found == as {
 		return nil

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// database is the beginning of a bbolt file; the first of its two pages may be damaged.
+// database returns the beginning of a bbolt file. If damaged is set, the first of its two pages is
+// damaged.
 func database(damaged bool) string {
 	b := make([]byte, 16<<10)
 	if !damaged {
@@ -20,7 +21,7 @@ func database(damaged bool) string {
 	return string(b)
 }
 
-func TestRecognize(t *testing.T) {
+func TestRecognize_Content_DeterminesTheKind(t *testing.T) {
 	random := "\x00\x01\xfe\xff" + strings.Repeat("k", 28)
 	for content, want := range map[string]Kind{
 		database(false): Ledger, database(true): Ledger,
@@ -40,7 +41,7 @@ func TestRecognize(t *testing.T) {
 	}
 }
 
-func TestCheckOutput(t *testing.T) {
+func TestCheckOutput_FilesOfALedger_AreNotReplaced(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -82,7 +83,7 @@ func TestCheckOutput(t *testing.T) {
 	}
 }
 
-func TestNewLedger(t *testing.T) {
+func TestNewLedger_OccupiedPaths_AreRefused(t *testing.T) {
 	dir := t.TempDir()
 	own, link := filepath.Join(dir, "p.db"), filepath.Join(dir, "link")
 	must(t, os.WriteFile(own, []byte(database(false)), 0o600))

@@ -53,10 +53,10 @@ func Recognize(path string) (Kind, error) {
 // isDatabase reports whether a file begins like one of bbolt: with two pages that have the magic
 // number. The page size depends on the system. One of the pages may be damaged.
 func isDatabase(file io.ReaderAt) bool {
-	const magic, behindHeader = 0xED0CDAED, 16
+	const magic, headerSize = 0xED0CDAED, 16
 	for _, page := range []int64{0, 4 << 10, 8 << 10, 16 << 10, 64 << 10} {
 		b := make([]byte, 4)
-		if _, err := file.ReadAt(b, page+behindHeader); err != nil {
+		if _, err := file.ReadAt(b, page+headerSize); err != nil {
 			return false
 		}
 		if binary.LittleEndian.Uint32(b) == magic || binary.BigEndian.Uint32(b) == magic {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// at returns the path in an error, of whichever type.
+// at returns the path in an [fs.PathError] or [os.LinkError].
 func at(err error) string {
 	var one *fs.PathError
 	var two *os.LinkError
@@ -24,7 +24,7 @@ func at(err error) string {
 	return ""
 }
 
-func TestRenamed_TemporaryName_IsThePath(t *testing.T) {
+func TestRenamed_TemporaryName_BecomesThePath(t *testing.T) {
 	const temp, path = "/dir/.x.ABC", "/dir/x"
 	opened := &fs.PathError{Op: "open", Path: temp, Err: syscall.ENOSPC}
 	for _, c := range []struct {
@@ -56,7 +56,7 @@ func TestRenamed_TemporaryName_IsThePath(t *testing.T) {
 	}
 }
 
-// wantPath checks that an error names the file that was asked for, and no temporary one.
+// wantPath checks that an error names the requested path, and no temporary file.
 func wantPath(t *testing.T, err error, path, doing string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), doing+" "+path) || strings.Contains(err.Error(), "/.") || strings.Contains(err.Error(), " .") {
@@ -67,7 +67,7 @@ func wantPath(t *testing.T, err error, path, doing string) {
 	}
 }
 
-func TestFile_AnyStepFails_TheErrorNamesThePath(t *testing.T) {
+func TestFile_AnyStepFails_ErrorNamesPath(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
 	path := filepath.Join(dir, "file")

@@ -17,7 +17,7 @@ func wantText(t *testing.T, path, want string) {
 	}
 }
 
-func TestWrite_ReplacesTheFileThatALinkNames(t *testing.T) {
+func TestWrite_SymbolicLink_ReplacesItsTarget(t *testing.T) {
 	t.Chdir(t.TempDir())
 	must(t, os.MkdirAll("real/sub", 0o700))
 	for name, target := range map[string]string{"link": "real/file", "dir": "real/sub", "twice": "link", "dangling": "dir/../new"} {
@@ -47,8 +47,8 @@ func TestWrite_ReplacesTheFileThatALinkNames(t *testing.T) {
 	}
 }
 
-// A file with several hard links would keep its old content under the others.
-func TestCreate_RefusesWhatItCannotReplace(t *testing.T) {
+// A file with several hard links is refused, because the other names would keep the old content.
+func TestCreate_IrreplaceableFiles_AreRefused(t *testing.T) {
 	t.Chdir(t.TempDir())
 	must(t, os.WriteFile("file", []byte("before"), 0o600))
 	must(t, os.Link("file", "hard"))
@@ -62,7 +62,7 @@ func TestCreate_RefusesWhatItCannotReplace(t *testing.T) {
 	wantText(t, "hard", "before")
 }
 
-func TestCommit_ChecksAgain(t *testing.T) {
+func TestCommit_FileChangedSinceCreate_IsRefused(t *testing.T) {
 	t.Chdir(t.TempDir())
 	stop := errors.New("a ledger since")
 	calls := 0
@@ -74,8 +74,8 @@ func TestCommit_ChecksAgain(t *testing.T) {
 	}})
 	must(t, err)
 	wantErr(t, f.Commit(), stop, "error")
-	// A link that comes later leads nowhere else: the directory and the name were resolved at the
-	// beginning.
+	// Create has resolved the directory and the name. A symbolic link that is created later is not
+	// followed.
 	must(t, os.WriteFile("other", []byte("precious"), 0o600))
 	f, err = Create("file", Options{})
 	must(t, err)
@@ -89,7 +89,7 @@ func TestCommit_ChecksAgain(t *testing.T) {
 	}
 }
 
-func TestWrite_NewSparesAFile(t *testing.T) {
+func TestWrite_OptionNew_KeepsAnExistingFile(t *testing.T) {
 	t.Chdir(t.TempDir())
 	must(t, Write("key", []byte("first"), Options{New: true}))
 	wantErr(t, Write("key", []byte("second"), Options{New: true}), fs.ErrExist, "error")
@@ -101,8 +101,8 @@ func TestWrite_NewSparesAFile(t *testing.T) {
 	wantText(t, "late", "theirs")
 }
 
-// TestCommit_NewWithoutLinkOrRename_LeavesNoFile: an empty file would be taken for the new one, and
-// refuse the next attempt. A temporary file that is gone cannot be linked or renamed.
+// If the new file can be neither linked nor renamed, no empty file remains, which would make the
+// next attempt fail. The test removes the temporary file, so that both fail.
 func TestCommit_NewWithoutLinkOrRename_LeavesNoFile(t *testing.T) {
 	t.Chdir(t.TempDir())
 	unsupported := func(string, string) error { return fmt.Errorf("%w: renameat2", errors.ErrUnsupported) }
@@ -122,8 +122,8 @@ func TestCommit_NewWithoutLinkOrRename_LeavesNoFile(t *testing.T) {
 	}
 }
 
-// TestFile_NewWithoutLinks_KeepsAnExistingFile: a system without hard links goes on with a rename,
-// or reserves the name.
+// On a system without hard links, Commit renames the file or reserves its name. Both keep a file
+// that was created since.
 func TestFile_NewWithoutLinks_KeepsAnExistingFile(t *testing.T) {
 	t.Chdir(t.TempDir())
 	ways := map[string]func(f *File) error{
@@ -150,7 +150,7 @@ func TestFile_NewWithoutLinks_KeepsAnExistingFile(t *testing.T) {
 	}
 }
 
-func TestResolve_SurvivesAChangeOfDirectory(t *testing.T) {
+func TestResolve_RelativePaths_BecomeAbsolute(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
 	t.Chdir(dir)

@@ -66,7 +66,7 @@ func resolveExisting(path string, info fs.FileInfo) (string, error) {
 		return "", err
 	}
 	if now, err := os.Stat(resolved); err != nil || !os.SameFile(now, info) {
-		return "", fmt.Errorf("%q is no name of the file that it opens", path)
+		return "", fmt.Errorf("%q does not name the file that it opens, which may be a pipe", path)
 	}
 	return resolved, nil
 }

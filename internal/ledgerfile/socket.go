@@ -24,7 +24,7 @@ func (e *SocketError) Error() string {
 	if e.InUse {
 		return fmt.Sprintf("the socket %q is in use", e.Path)
 	}
-	return fmt.Sprintf("%q exists already, and is no socket", e.Path)
+	return fmt.Sprintf("%q exists already, and is not a socket", e.Path)
 }
 
 // ListenUnix listens on a Unix socket that only its owner may connect to. To ensure this from the
@@ -74,7 +74,7 @@ func abandoned(path string) error {
 		return err
 	}
 	if info.Mode()&fs.ModeSocket == 0 {
-		return &SocketError{Path: path, Why: "what is there is no socket"}
+		return &SocketError{Path: path, Why: "the existing file is not a socket"}
 	}
 	c, err := net.Dial("unix", path)
 	switch {
@@ -83,7 +83,7 @@ func abandoned(path string) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return nil
 	}
-	return &SocketError{path, true, "another server listens there"}
+	return &SocketError{path, true, "another server listens on this socket"}
 }
 
 // lockWait is how long a server waits for the lock of its socket's directory. Another server holds
@@ -99,8 +99,8 @@ func lockSocket(path string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	const why = "another process has locked the directory of the socket, as a server does that starts: try again, or " +
-		"listen in a directory that only this user can read"
+	const why = "another process has locked the directory of the socket, as every server does while it starts: try " +
+		"again, or listen in a directory that only this user can read"
 	err = Lock(dir, true, lockWait, &SocketError{path, true, why})
 	if err != nil {
 		return nil, errors.Join(err, dir.Close())

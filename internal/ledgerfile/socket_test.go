@@ -14,8 +14,8 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// A socket is its owner's; one in use is not taken, and what a dead server left is.
-func TestUnix(t *testing.T) {
+// Only the owner may use a socket. A socket in use is not replaced, one of a dead server is.
+func TestListenUnix_InUseOrAbandoned_OnlyAbandonedIsReplaced(t *testing.T) {
 	dir, err := os.MkdirTemp("", "l") // a socket's path is short
 	check.Must(t, err)
 	defer func() { _ = os.RemoveAll(dir) }()
@@ -30,10 +30,10 @@ func TestUnix(t *testing.T) {
 	if _, err := ListenUnix(path); err == nil {
 		t.Error("a socket that is in use is taken")
 	}
-	// As a killed process leaves it: nobody listens any more, and the file is there.
+	// A killed process leaves the socket in this state: the file exists, and no process listens.
 	check.Must(t, l.(*unixListener).UnixListener.Close())
 	if _, err := ListenUnix(filepath.Join(dir, "no", "s")); !errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), ".s") {
-		t.Errorf("where there is no directory: %v", err)
+		t.Errorf("in a missing directory: %v", err)
 	}
 	again, err := ListenUnix(path)
 	check.Must(t, err)
@@ -43,7 +43,7 @@ func TestUnix(t *testing.T) {
 	}
 }
 
-func TestUnix_PathTooLong_TheErrorNamesIt(t *testing.T) {
+func TestListenUnix_PathTooLong_ErrorNamesPath(t *testing.T) {
 	path := filepath.Join(t.TempDir(), strings.Repeat("n", 80), "s")
 	check.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	path = filepath.Join(filepath.Dir(path), strings.Repeat("s", 30))
@@ -52,9 +52,9 @@ func TestUnix_PathTooLong_TheErrorNamesIt(t *testing.T) {
 	}
 }
 
-// TestUnix_StartedAtOnce_OneListens: of servers that start at one path at the same time, where a
-// dead server left its socket, one gets it, and is not lost to the others.
-func TestUnix_StartedAtOnce_OneListens(t *testing.T) {
+// Several servers start concurrently at a path with the socket of a dead server. One of them gets
+// the path, and the others do not replace it.
+func TestListenUnix_ConcurrentServers_OneListens(t *testing.T) {
 	dir, err := os.MkdirTemp("", "l") // a socket's path is short
 	check.Must(t, err)
 	defer func() { _ = os.RemoveAll(dir) }()
@@ -94,8 +94,8 @@ func TestUnix_StartedAtOnce_OneListens(t *testing.T) {
 	}
 }
 
-// TestUnix_FullQueue_IsInUse: a server that accepts nothing for now is no dead one.
-func TestUnix_FullQueue_IsInUse(t *testing.T) {
+// A server that accepts no connection at the moment is not dead.
+func TestListenUnix_FullAcceptQueue_IsInUse(t *testing.T) {
 	dir, err := os.MkdirTemp("", "l")
 	check.Must(t, err)
 	defer func() { _ = os.RemoveAll(dir) }()
@@ -116,9 +116,8 @@ func TestUnix_FullQueue_IsInUse(t *testing.T) {
 	}
 }
 
-// TestUnixListener_Close_LeavesOthersSocket: a socket that was put in the place of another is not
-// removed with it.
-func TestUnixListener_Close_LeavesOthersSocket(t *testing.T) {
+// Closing a listener does not remove a socket that has replaced its own.
+func TestUnixListener_Close_KeepsAReplacedSocket(t *testing.T) {
 	dir, err := os.MkdirTemp("", "l")
 	check.Must(t, err)
 	defer func() { _ = os.RemoveAll(dir) }()

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestClassifyOpen_FullTable_IsTemporary(t *testing.T) {
+func TestClassifyOpen_TooManyOpenFiles_WrapsTooMany(t *testing.T) {
 	tooMany := errors.New("the limit")
 	for _, full := range []error{syscall.EMFILE, syscall.ENFILE} {
 		err := ClassifyOpen(&fs.PathError{Op: "open", Path: "x", Err: full}, tooMany)
@@ -23,8 +23,8 @@ func TestClassifyOpen_FullTable_IsTemporary(t *testing.T) {
 	}
 }
 
-// A directory that cannot be opened was not flushed, for whatever reason: no system opens a name
-// with a zero byte.
+// A directory that cannot be opened was not synced, so TrySyncDir returns the error. No system
+// opens a name with a zero byte.
 func TestTrySyncDir_CannotBeOpened_IsAnError(t *testing.T) {
 	dir := t.TempDir()
 	wantErr(t, TrySyncDir(dir+"\x00"), syscall.EINVAL, "a name that cannot be opened")

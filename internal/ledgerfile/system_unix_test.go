@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A service goes on reading its file after root has changed it.
-func TestWrite_KeepsTheOwner(t *testing.T) {
+// A service can still read its file after root has replaced the content.
+func TestWrite_FileOfAnotherUser_KeepsItsOwner(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root may give a file another owner")
 	}

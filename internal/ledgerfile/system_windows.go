@@ -14,8 +14,8 @@ func keepOwner(*os.File, fs.FileInfo) error { return nil }
 func links(fs.FileInfo) uint64 { return 1 }
 
 // Identity returns a text that distinguishes a file or a directory from its copies: the time of its
-// creation. "" means that there is none. A copy that is written over the file has the identity of
-// the file.
+// creation. "" means that this system has no such text. A copy that is written over the file has
+// the identity of the file.
 func Identity(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {

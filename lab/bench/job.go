@@ -22,18 +22,18 @@ import (
 type job struct {
 	pkg     string
 	pattern string // for -bench
-	oneCore bool   // else on all
+	oneCore bool   // otherwise on all cores
 	time    time.Duration
 	count   int
 	env     []string
 }
 
-// growthTime is how long the growth benchmark goes through lives of one size: small ledgers have
-// many lives.
+// growthTime is the time of the growth benchmark for each size. Small ledgers have many lives in
+// it.
 const growthTime = 20 * time.Second
 
-// jobs returns what must be run for some rows: one job for each package, on all cores and on one,
-// and one for the growth.
+// jobs returns the jobs for rows: one for each package, on all cores and on one core, and one for
+// the growth.
 func jobs(groups []group, o options) (all []job) {
 	for _, pkg := range []string{"rrchain", "mechanism", "mechanism/graph", "ledger", "lab/bench"} {
 		for _, oneCore := range []bool{false, true} {
@@ -48,8 +48,8 @@ func jobs(groups []group, o options) (all []job) {
 	return all
 }
 
-// functions returns the names of the benchmark functions of a package that some rows need, but for
-// that of the growth.
+// functions returns the names of the benchmark functions of a package that rows need, except that
+// of the growth.
 func functions(groups []group, pkg string, oneCore bool) []string {
 	names := map[string]bool{}
 	for _, g := range groups {
@@ -69,7 +69,7 @@ func growthJob(o options) job {
 	}
 	return job{
 		pkg: "ledger", pattern: "^BenchmarkGrowth$/" + oneOf(sizes), time: growthTime, count: 1,
-		env: []string{"SLUICE_LONG=1"}, // so that there is the largest size
+		env: []string{"SLUICE_LONG=1"}, // includes the largest size
 	}
 }
 
@@ -79,7 +79,7 @@ func topLevel(benchmark string) string {
 	return name
 }
 
-// oneOf returns a pattern that matches names and nothing else.
+// oneOf returns a pattern that matches exactly the given names.
 func oneOf(names []string) string {
 	quoted := make([]string, len(names))
 	for i, name := range names {
@@ -88,7 +88,7 @@ func oneOf(names []string) string {
 	return "^(" + strings.Join(quoted, "|") + ")$"
 }
 
-// cores is the number of cores that the benchmarks may use.
+// cores returns the number of cores that the benchmarks may use.
 func (j job) cores() int {
 	if j.oneCore {
 		return 1
@@ -111,8 +111,7 @@ func (j job) args() []string {
 	}
 }
 
-// run runs the benchmarks, and adds what they say to what was found. Their output goes to progress
-// as well.
+// run runs the benchmarks, and adds their results to found. Their output is copied to progress.
 func (j job) run(ctx context.Context, found results, progress io.Writer) error {
 	dir, err := report.SluiceDir(ctx)
 	if err != nil {
@@ -120,7 +119,7 @@ func (j job) run(ctx context.Context, found results, progress io.Writer) error {
 	}
 	command := exec.CommandContext(ctx, "go", j.args()...)
 	command.Dir = filepath.Join(dir, j.module())
-	// Tests collect their garbage later than programs do, unless they are told.
+	// Tests collect garbage later than programs do, unless GOGC is set.
 	command.Env = append(append([]string{"GOGC=100"}, os.Environ()...), j.env...)
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = 10 * time.Second

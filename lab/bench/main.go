@@ -1,14 +1,13 @@
 // Command bench runs the benchmarks of this module that compare Sluice with a baseline, and prints
-// a Markdown table of what they measured, with a description of the machine. Each benchmark takes
-// turns with its baseline, so that ratios mean something on a machine that others use too.
+// a Markdown table of the results, with a description of the machine. Each benchmark takes turns
+// with its baseline, so that the ratios are meaningful on a machine with other load.
 //
 //	go run ./bench                                         # the table
-//	go run ./bench -mixed 10m                              # a mixed load alone, over time
-//	go run ./bench -growth -mixed 10m -write measurements.md # all of that file's numbers and plots
+//	go run ./bench -mixed 10m                              # only a mixed load, over time
+//	go run ./bench -growth -mixed 10m -write measurements.md # all numbers and plots of that file
 //
-// All of it takes an hour, or two on a slow disk. It runs "go test", so it must be started inside
-// the lab. Nothing passes or fails by how long it takes: a target that is missed is said in the
-// table. A benchmark that is missing is an error.
+// Everything takes an hour, or two on a slow disk. It runs "go test", so it must be started inside
+// the lab. A missed target is no error, but marked in the table. A missing benchmark is an error.
 package main
 
 import (
@@ -29,18 +28,18 @@ import (
 	"github.com/sluicedp/sluice/lab/internal/report"
 )
 
-// options are what the command line says.
+// options are the options of the command line.
 type options struct {
 	time    time.Duration  // of each benchmark
-	count   int            // how often each is run
+	count   int            // number of runs of each benchmark
 	only    *regexp.Regexp // the paths of the table to measure; nil for all
 	growth  bool
-	largest int // the most objects of the growth benchmark
+	largest int // largest number of objects of the growth benchmark
 	mixed   mixedOptions
-	file    string // whose numbers to replace; "" for none
+	file    string // the file in which numbers are replaced; "" for none
 }
 
-// tables tells whether benchmarks are run, and not a mixed load alone.
+// tables reports whether benchmarks are run, not only a mixed load.
 func (o options) tables() bool { return o.mixed.length == 0 || o.growth }
 
 func main() {
@@ -63,11 +62,11 @@ func main() {
 func parseOptions(args []string, usage io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(usage)
-	flags.DurationVar(&o.time, "bench-time", time.Second, "how long each benchmark runs, at least")
-	flags.IntVar(&o.count, "count", 3, "how often each benchmark is run; the table has the median and the range")
+	flags.DurationVar(&o.time, "bench-time", time.Second, "shortest time of each benchmark")
+	flags.IntVar(&o.count, "count", 3, "number of runs of each benchmark; the table has the median and the range")
 	flags.BoolVar(&o.growth, "growth", false, "measure how cost grows with the number of objects")
 	largest := flags.Float64("largest", 1e6,
-		"the most objects of -growth: 1e4, 1e5, 1e6, or 1e7, which takes 20 GB of disk")
+		"largest number of objects of -growth: 1e4, 1e5, 1e6, or 1e7, which needs 20 GB of disk")
 	only := flags.String("only", "", "measure only those rows whose path matches this regular expression")
 	o.mixed.define(flags)
 	flags.StringVar(&o.file, "write", "", "replace the numbers in this Markdown `file`, and the plots beside it")
@@ -82,7 +81,7 @@ func parseOptions(args []string, usage io.Writer) (o options, err error) {
 	}
 	switch {
 	case flags.NArg() > 0:
-		return o, fmt.Errorf("%q is not understood", flags.Arg(0))
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case o.count < 1 || o.time <= 0:
 		return o, errors.New("-count and -bench-time must be positive")
 	case len(crowds(o.largest)) == 0 || crowds(o.largest)[len(crowds(o.largest))-1] != o.largest:
@@ -93,7 +92,7 @@ func parseOptions(args []string, usage io.Writer) (o options, err error) {
 	return o, o.mixed.check()
 }
 
-// measured is what is written: texts, and pictures by the ending of their names.
+// measured is the output: texts, and pictures by the endings of their names.
 type measured struct {
 	sections []section
 	plots    map[string]func(path string) error
@@ -105,7 +104,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if len(groups) == 0 {
 		return fmt.Errorf("no row matches %s (some need -growth)", o.only)
 	}
-	if err := o.checkFile(); err != nil { // now, not after an hour
+	if err := o.checkFile(); err != nil { // before the benchmarks, which take an hour
 		return err
 	}
 	all := measured{plots: map[string]func(string) error{}}
@@ -120,12 +119,12 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		fmt.Fprintln(out, s.text)
 	}
 	if err := errors.Join(append(faults, ctx.Err())...); err != nil {
-		return err // what is incomplete is not written into a file
+		return err // incomplete results are not written to the file
 	}
 	return all.save(o.file)
 }
 
-// benchmarks runs the benchmarks of some rows.
+// benchmarks runs the benchmarks of rows.
 func (m *measured) benchmarks(ctx context.Context, groups []group, o options) error {
 	before := report.LoadAverage()
 	facts, err := describe(ctx, os.TempDir())
@@ -151,7 +150,7 @@ func (m *measured) benchmarks(ctx context.Context, groups []group, o options) er
 	return errors.Join(append(faults, missing(groups, found)...)...)
 }
 
-// mixed puts a mixed load on a ledger.
+// mixed measures a mixed load on a ledger.
 func (m *measured) mixed(ctx context.Context, o mixedOptions) error {
 	found, err := runMixed(ctx, o)
 	if err == nil {
@@ -165,7 +164,7 @@ func (m *measured) mixed(ctx context.Context, o mixedOptions) error {
 	return nil
 }
 
-// describe says what the machine is, and which commit is checked out, if that is known.
+// describe describes the machine, and the commit that is checked out, if that is known.
 func describe(ctx context.Context, dir string) (string, error) {
 	facts, err := report.Describe(dir)
 	if err != nil {
@@ -177,7 +176,7 @@ func describe(ctx context.Context, dir string) (string, error) {
 	return facts, nil
 }
 
-// commit returns which commit is checked out, or "" if that is not known.
+// commit returns the commit that is checked out, or "" if that is unknown.
 func commit(ctx context.Context) string {
 	text, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--exclude", "*").Output()
 	if err != nil {
@@ -186,7 +185,7 @@ func commit(ctx context.Context) string {
 	return strings.TrimSpace(string(text))
 }
 
-// checkFile looks whether the file has a place for each section.
+// checkFile checks that the file has a place for each section.
 func (o options) checkFile() error {
 	if o.file == "" {
 		return nil

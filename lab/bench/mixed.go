@@ -20,24 +20,24 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// The mixed load is all that a ledger has to do at a time, as a host would ask for it: each thing
-// comes when it is due, whether the ones before are done or not. It shows what a release waits for
-// while there is a checkpoint, a raise of everybody, a backup, an audit.
+// The mixed load has all kinds of requests at the same time, as a host would send them. Each
+// request starts at its scheduled time, even if earlier ones are not done. It shows how long a
+// release waits during a checkpoint, a raise of all people, a backup, or an audit.
 
-// mixedOptions are what the flags of the mixed load say.
+// mixedOptions are the options of the mixed load.
 type mixedOptions struct {
 	length  time.Duration // 0 for no mixed load
 	people  int
-	callers int     // who release
-	rate    float64 // releases a second, of all callers; 0 for as many as there can be
+	callers int     // number of callers of releases
+	rate    float64 // releases a second, of all callers; 0 for as many as possible
 }
 
 func (o *mixedOptions) define(flags *flag.FlagSet) {
 	flags.DurationVar(&o.length, "mixed", 0,
-		"measure a mixed load for so long: alone, or with -growth behind everything else")
-	flags.IntVar(&o.people, "mixed-people", 100_000, "how many people are enrolled for -mixed")
-	flags.IntVar(&o.callers, "mixed-callers", 64, "how many callers release in -mixed")
-	flags.Float64Var(&o.rate, "mixed-rate", 5000, "how many releases a second they ask for; 0 for as many as they can")
+		"time for which to measure a mixed load: only that, or, with -growth, after everything else")
+	flags.IntVar(&o.people, "mixed-people", 100_000, "number of people who are enrolled for -mixed")
+	flags.IntVar(&o.callers, "mixed-callers", 64, "number of callers of releases in -mixed")
+	flags.Float64Var(&o.rate, "mixed-rate", 5000, "releases a second of all callers; 0 for as many as possible")
 }
 
 func (o *mixedOptions) check() error {
@@ -48,14 +48,14 @@ func (o *mixedOptions) check() error {
 	return nil
 }
 
-// kind is what is done.
+// kind is a kind of request.
 type kind string
 
 const (
 	releases kind = "releases"
 	sales    kind = "sales"
 	reads    kind = "reads"
-	raises   kind = "raises of everybody"
+	raises   kind = "raises of all people"
 	backups  kind = "backups"
 	audits   kind = "audits"
 )
@@ -66,26 +66,26 @@ const (
 	readsASecond = 1000
 )
 
-// large returns after how long everybody is raised again, which is about once a minute, and after
-// how long there is another backup, and audit. In a short load there is one of each.
+// large returns the interval of raises of all people, which is about a minute, and the interval of
+// backups and of audits. A short load has one of each.
 func (o mixedOptions) large() (raised, copied time.Duration) {
 	minutes := max(1, o.length/time.Minute)
 	return o.length / minutes, o.length / max(1, minutes/2)
 }
 
-// happening is one thing that was done: when it was due, and how long it took from then on, in
-// seconds since the beginning.
+// happening is one request that was done: its scheduled time since the beginning, and the time from
+// then until it was done, in seconds.
 type happening struct{ at, took float32 }
 
-// mixture is what a mixed load has come to.
+// mixture is the result of a mixed load.
 type mixture struct {
 	mixedOptions
 	done        map[kind][]happening
-	checkpoints []float64 // when each was seen to be over, in seconds
-	bytes       int64     // of the file at the end
+	checkpoints []float64 // the times at which each was seen to be done, in seconds
+	bytes       int64     // size of the file at the end
 }
 
-// mix is a mixed load under way.
+// mix is a mixed load in progress.
 type mix struct {
 	mixedOptions
 	l        *ledger.Ledger
@@ -98,7 +98,7 @@ type mix struct {
 	done map[kind][]happening
 }
 
-// runMixed puts a mixed load on a new ledger in a temporary directory.
+// runMixed runs a mixed load on a new ledger in a temporary directory.
 func runMixed(ctx context.Context, o mixedOptions) (*mixture, error) {
 	dir, err := os.MkdirTemp("", "sluice-mixed-")
 	if err != nil {
@@ -122,7 +122,7 @@ func runMixed(ctx context.Context, o mixedOptions) (*mixture, error) {
 
 func (m *mix) file() string { return filepath.Join(m.dir, "ledger.db") }
 
-// open makes a ledger in which everybody is on the market.
+// open creates a ledger in which all people have terms of sale.
 func (m *mix) open(ctx context.Context) (err error) {
 	if err := ledger.Create(ctx, m.file(), ledger.CreateOptions{}); err != nil {
 		return err
@@ -149,8 +149,8 @@ func (m *mix) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// all has everything done at a time, until the time is over, and returns when checkpoints were
-// seen.
+// all runs all kinds of requests concurrently until the end of the load, and returns the times of
+// checkpoints.
 func (m *mix) all(ctx context.Context) (checkpoints []float64, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -191,8 +191,8 @@ func (m *mix) all(ctx context.Context) (checkpoints []float64, err error) {
 	return checkpoints, err
 }
 
-// repeat does something each time that it is due. Who is late for it, because the time before took
-// so long, has waited since it was due.
+// repeat runs a request at each scheduled time. If it starts late, because the one before took too
+// long, its wait is counted from the scheduled time.
 func (m *mix) repeat(ctx context.Context, k kind, first, interval time.Duration,
 	do func(ctx context.Context, n int) error) error {
 	var done []happening
@@ -229,7 +229,8 @@ func (m *mix) repeat(ctx context.Context, k kind, first, interval time.Duration,
 	}
 }
 
-// round returns the ε of release n, in nano-nats: a step more each time that everybody was asked.
+// round returns the ε of release n, in nano-nats. It rises by a step after each release of all
+// people.
 func (m *mix) round(n int64) (epsilon int64) {
 	const step = 10_000_000
 	return (1 + n/int64(len(m.people))) * step
@@ -249,7 +250,7 @@ func (m *mix) release(ctx context.Context, _ int) error {
 	return err
 }
 
-// sell sells a random number of people, as often below 32 as above, to one of ten buyers.
+// sell sells a random number of people, with a median of about 32, to one of ten buyers.
 func (m *mix) sell(ctx context.Context, n int) error {
 	epsilon, err := privacy.EpsilonFromNano(m.round(m.released.Load()))
 	if err != nil {
@@ -266,7 +267,7 @@ func (m *mix) sell(ctx context.Context, n int) error {
 	return err
 }
 
-// yesForAll is the source of true values: everybody's is yes.
+// yesForAll is the source of true values: that of every object is yes.
 func yesForAll(_ context.Context, _ string, objects []string) ([]string, error) {
 	return slices.Repeat([]string{"yes"}, len(objects)), nil
 }
@@ -276,7 +277,7 @@ func (m *mix) read(ctx context.Context, _ int) error {
 	return err
 }
 
-// raise raises everybody to a little more than those have who were released last.
+// raise raises all people to slightly more than the ε of the last releases.
 func (m *mix) raise(ctx context.Context, n int) error {
 	epsilon, err := privacy.EpsilonFromNano(m.round(m.released.Load()) + 1 + int64(n))
 	if err == nil {
@@ -300,8 +301,8 @@ func (m *mix) audit(ctx context.Context, _ int) error {
 	return err
 }
 
-// watch looks for checkpoints, by the number of events that the file does not have yet: it falls
-// when one is over.
+// watch detects checkpoints by the number of events that the file does not have yet, which falls
+// when a checkpoint is done.
 func (m *mix) watch(ctx context.Context) (checkpoints []float64, err error) {
 	const often = 50 * time.Millisecond
 	pending := uint64(0)

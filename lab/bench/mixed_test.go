@@ -48,7 +48,7 @@ func TestTheMixedLoadIsWritten(t *testing.T) {
 	}
 	text := m.text("abc")
 	for _, want := range []string{
-		"For 2s, on disk: 1,000 people, 4 callers who ask for 1,000 releases a second together, ", "Commit abc.",
+		"For 2s, on disk: 1,000 people, 4 callers who request 1,000 releases a second together, ", "Commit abc.",
 		"| releases | 2,000 | 1,000 | 0.91 | 9.8 | 9.98 | 10 |\n", "| audits | 1 | 0.5 | 500 | 500 | 500 | 500 |\n",
 		"In the worst second, the one 1s after the beginning, half of the releases took up to 5.01 ms, 99 % up to 9.9, and the longest 10. There were 2 checkpoints. In the end the file has 3 MiB.\n",
 	} {
@@ -60,7 +60,7 @@ func TestTheMixedLoadIsWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mixed.svg")
 	must(t, m.drawMixed(path))
 	picture := content(t, path)
-	for _, want := range []string{"audits", "backups", "raises of everybody", "99 % of them", "checkpoint written"} {
+	for _, want := range []string{"audits", "backups", "raises of all people", "99 % of them", "checkpoint written"} {
 		if !strings.Contains(picture, ">"+want+"<") {
 			t.Errorf("%s is not in the picture", want)
 		}
@@ -86,7 +86,7 @@ func TestAMixedLoad(t *testing.T) {
 	o.largest = 10_000
 	must(t, run(t.Context(), o, io.Discard))
 	written := content(t, file)
-	for _, want := range []string{"| releases | 100 |", "| sales | 1 |", "| reads | 200 |", "| raises of everybody | 1 |", "| backups | 1 |", "| audits | 1 |", "\nold\n"} {
+	for _, want := range []string{"| releases | 100 |", "| sales | 1 |", "| reads | 200 |", "| raises of all people | 1 |", "| backups | 1 |", "| audits | 1 |", "\nold\n"} {
 		if !strings.Contains(written, want) {
 			t.Errorf("there is no %q in\n%s", want, written)
 		}

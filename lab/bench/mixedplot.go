@@ -11,14 +11,14 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// The mixed load's picture, in points.
+// Sizes of the picture of a mixed load, in points.
 const (
 	mixedWidth, mixedHeight = 760, 300
 	legendWidth             = 170
 )
 
-// drawMixed draws what releases waited over time, with the spans in which something large was done,
-// and the checkpoints.
+// drawMixed draws the waits of releases over time, with the spans of large requests, and the
+// checkpoints.
 func (m *mixture) drawMixed(path string) error {
 	p, legend := plot.New(), plot.NewLegend()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = "how long a release takes", "seconds since the beginning", "ms"
@@ -35,7 +35,7 @@ func (m *mixture) drawMixed(path string) error {
 	grid := plotter.NewGrid()
 	grid.Vertical.Width, grid.Horizontal = 0, draw.LineStyle{Color: color.Gray{225}, Width: vg.Points(0.5)}
 	p.Add(grid)
-	// The palest things come first, for the others are drawn over them.
+	// The palest bars come first, because the others are drawn over them.
 	for _, s := range []struct {
 		kind  kind
 		color color.Color
@@ -77,7 +77,7 @@ func (m *mixture) drawMixed(path string) error {
 	return savePlot(path, canvas)
 }
 
-// addSpans adds a bar from top to bottom for each time that something was done.
+// addSpans adds a bar from top to bottom for each request of a kind.
 func (m *mixture) addSpans(p *plot.Plot, legend *plot.Legend, k kind, c color.Color) error {
 	for i, h := range m.done[k] {
 		from, to := float64(h.at), min(float64(h.at+h.took), p.X.Max)

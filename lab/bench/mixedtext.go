@@ -9,7 +9,7 @@ import (
 	"github.com/sluicedp/sluice/lab/internal/report"
 )
 
-// tails are what most waited for something, in ms.
+// tails are percentiles of waits, in ms.
 type tails struct{ half, p99, p999, longest float64 }
 
 func tailsOf(done []happening) (t tails) {
@@ -24,13 +24,13 @@ func tailsOf(done []happening) (t tails) {
 	return tails{waits[len(waits)/2], but(100), but(1000), waits[len(waits)-1]}
 }
 
-// second is what callers waited whose release was due in one second.
+// second has the waits of the releases that were scheduled in one second.
 type second struct {
 	at int
 	tails
 }
 
-// seconds returns the seconds in which releases were due.
+// seconds returns the seconds in which releases were scheduled.
 func (m *mixture) seconds() (all []second) {
 	by := map[int][]happening{}
 	for _, h := range m.done[releases] {
@@ -53,26 +53,26 @@ func (m *mixture) worst() second {
 	})
 }
 
-// check returns an error for what was not done at all.
+// check returns an error if a kind of request was never done.
 func (m *mixture) check() error {
 	for _, k := range []kind{releases, sales, reads, raises, backups, audits} {
 		if len(m.done[k]) == 0 {
-			return fmt.Errorf("mixed load: %v are too few for %s", m.length, k)
+			return fmt.Errorf("mixed load: %v are too short for %s", m.length, k)
 		}
 	}
 	return nil
 }
 
-// text writes what callers waited for, and who they were.
+// text returns a description of the load, and the waits.
 func (m *mixture) text(commit string) string {
 	var b strings.Builder
-	asked := "as many releases as they can"
+	requested := "as many releases as possible"
 	if m.rate > 0 {
-		asked = report.Number(m.rate) + " releases a second together"
+		requested = report.Number(m.rate) + " releases a second together"
 	}
-	fmt.Fprintf(&b, "For %v, on disk: %s people, %d callers who ask for %s, %d sales a second of 1 to %s people, %s "+
-		"reads a second, and now and then a raise of everybody, a backup, an audit. Options.Memory is 64 MiB.",
-		m.length, report.Number(float64(m.people)), m.callers, asked, salesASecond, report.Number(largestSale),
+	fmt.Fprintf(&b, "For %v, on disk: %s people, %d callers who request %s, %d sales a second of 1 to %s people, %s "+
+		"reads a second, and at intervals a raise of all people, a backup, an audit. Options.Memory is 64 MiB.",
+		m.length, report.Number(float64(m.people)), m.callers, requested, salesASecond, report.Number(largestSale),
 		report.Number(readsASecond))
 	if commit != "" {
 		fmt.Fprintf(&b, " Commit %s.", commit)
@@ -82,7 +82,7 @@ func (m *mixture) text(commit string) string {
 	for _, k := range []kind{releases, sales, reads, raises, backups, audits} {
 		t, n := tailsOf(m.done[k]), float64(len(m.done[k]))
 		took := m.length.Seconds()
-		for _, h := range m.done[k] { // who could not keep up took longer
+		for _, h := range m.done[k] { // the load lasts longer if requests could not keep up
 			took = max(took, float64(h.at+h.took))
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", k, report.Number(n), report.Number(n/took),

@@ -17,14 +17,14 @@ import (
 	"github.com/sluicedp/sluice/lab/internal/report"
 )
 
-// The growth's picture has a panel for each quantity that asks for one.
+// The picture of the growth has a panel for each quantity with plot set.
 const (
 	panelsAcross            = 3
 	panelWidth, panelHeight = 240, 160 // in points
 )
 
-// drawGrowth draws how cost grows with the number of objects: both axes are logarithmic, and a
-// vertical one has at least a decade, so that what is flat looks flat.
+// drawGrowth draws how cost grows with the number of objects. Both axes are logarithmic. The
+// vertical axis has at least a decade, so that small changes look small.
 func drawGrowth(path string, found results, sizes []int) error {
 	var panels []*plot.Plot
 	for _, q := range quantities() {
@@ -60,13 +60,13 @@ func drawGrowth(path string, found results, sizes []int) error {
 	return savePlot(path, canvas)
 }
 
-// savePlot writes a plot into a file.
+// savePlot writes a plot to a file.
 func savePlot(path string, canvas *vgsvg.Canvas) error {
 	var text bytes.Buffer
 	if _, err := canvas.WriteTo(&text); err != nil {
 		return err
 	}
-	// gonum asks for a font that few have; the others have letters of the same widths.
+	// Few machines have the font of gonum. The others have letters of the same widths.
 	const font = "font-family:Liberation Serif"
 	return os.WriteFile(path, bytes.ReplaceAll(text.Bytes(), []byte(font),
 		[]byte(font+",Times New Roman,Times,serif")), 0o666)
@@ -107,7 +107,7 @@ func drawPanel(q quantity, found results, sizes []int) (*plot.Plot, error) {
 	return p, nil
 }
 
-// around returns the ends of an axis that has room for all values, and at least a decade.
+// around returns the ends of an axis that includes all values, and at least a decade.
 func around(low, high float64) (least, most float64) {
 	least, most = low/1.3, high*1.3
 	if missing := 10 / (most / least); missing > 1 {
@@ -118,7 +118,7 @@ func around(low, high float64) (least, most float64) {
 
 // decades marks 1, 2 and 5 times the powers of ten, and labels the powers.
 type decades struct {
-	vertical bool // labels the others too, where it is short
+	vertical bool // also labels the others on a short axis
 }
 
 // Ticks implements [plot.Ticker].
@@ -141,7 +141,7 @@ func (d decades) Ticks(least, most float64) (ticks []plot.Tick) {
 	return ticks
 }
 
-// short writes a number that has one digit.
+// short formats a number with one significant digit.
 func short(v float64) string {
 	switch {
 	case v >= 1e6:

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// section is a part of the file that is measured.
+// section is a part of the file with measured numbers.
 type section struct{ name, text string }
 
-// replace replaces the text of sections. In the file they stand between two comments:
+// replace replaces the text of sections. In the file each is between two comments:
 //
 //	<!-- measured: table -->
 //	...

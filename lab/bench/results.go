@@ -9,19 +9,18 @@ import (
 	"strings"
 )
 
-// results are what benchmarks said: for each place and unit the values of all runs.
+// results are the results of benchmarks: for each place and unit the values of all runs.
 type results map[place]map[string][]float64
 
 // place is a benchmark, on all cores or on one.
 type place struct {
 	pkg       string // below the module
 	benchmark string // with the names of its parts
-	oneCore   bool   // and not on all
+	oneCore   bool   // otherwise on all cores
 }
 
-// read takes the results out of the output of "go test -bench" of one package, in which names end
-// in the number of cores if that is above 1. What is not a line of results is passed over. They
-// look so:
+// read reads the results from the output of "go test -bench" of one package, in which names end
+// with the number of cores if that is above 1. Other lines are ignored. A line of results is:
 //
 //	BenchmarkReleaseAlone/aged=false-2    10    1200 ns/each    0.97 of-bare
 func (found results) read(from io.Reader, pkg string, oneCore bool, cores int) error {
@@ -54,7 +53,7 @@ func (found results) read(from io.Reader, pkg string, oneCore bool, cores int) e
 	return lines.Err()
 }
 
-// values returns what was found for a row, sorted.
+// values returns the results for a row, sorted.
 func (found results) values(g group, r row) []float64 {
 	values := slices.Clone(found[place{g.pkg, r.benchmark, g.oneCore}][g.unit])
 	slices.Sort(values)
@@ -78,7 +77,7 @@ func missing(groups []group, found results) (faults []error) {
 	for _, g := range groups {
 		for _, r := range g.rows {
 			if len(found.values(g, r)) == 0 {
-				faults = append(faults, fmt.Errorf("%s: %s in %s says nothing in the unit %s", g.path, r.benchmark,
+				faults = append(faults, fmt.Errorf("%s: %s in %s has no result in the unit %s", g.path, r.benchmark,
 					g.pkg, g.unit))
 			}
 		}
@@ -86,7 +85,7 @@ func missing(groups []group, found results) (faults []error) {
 	return faults
 }
 
-// measures tells whether a function is among the rows.
+// measures reports whether the rows include a function.
 func measures(groups []group, function string) bool {
 	return slices.ContainsFunc(groups, func(g group) bool {
 		return slices.ContainsFunc(g.rows, func(r row) bool { return topLevel(r.benchmark) == function })

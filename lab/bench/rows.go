@@ -7,25 +7,25 @@ import (
 	"github.com/sluicedp/sluice/lab/internal/report"
 )
 
-// group is some rows of the table: those of one path, with one target.
+// group is the rows of the table for one path, with one target.
 type group struct {
 	path     string // what is measured
 	baseline string // what it is compared with
 	pkg      string // below the module
 	unit     string // of the metric
 	target   target
-	oneCore  bool // is measured with GOMAXPROCS=1
-	growth   bool // is measured only if the growth is
+	oneCore  bool // measured with GOMAXPROCS=1
+	growth   bool // measured only with -growth
 	rows     []row
 }
 
 // row is one line of the table.
 type row struct {
-	label     string // what tells it from the others of its group; may be empty
-	benchmark string // its name, as it is printed
+	label     string // distinguishes the rows of a group; may be empty
+	benchmark string // name, as it is printed
 }
 
-// target is the bound that a metric is to keep.
+// target is the bound for a metric.
 type target struct {
 	sense bound
 	value float64
@@ -34,13 +34,12 @@ type target struct {
 type bound int
 
 const (
-	none bound = iota // no target: the number is stated
+	none bound = iota // no target
 	atLeast
 	atMost
 )
 
-// table returns all rows; those that are measured at one size only, for the largest number of
-// objects.
+// table returns all rows. Rows that are measured at one size are for the largest number of objects.
 func table(largest int) []group {
 	const journal = "a bare journal: as many bytes appended to a file that is long enough, one fdatasync for each, " +
 		"and nothing else"
@@ -216,7 +215,7 @@ func table(largest int) []group {
 			},
 		},
 		{
-			path: "budget of everybody at 100 values of ε, in s", baseline: "the clock", pkg: "ledger",
+			path: "budget of all people at 100 values of ε, in s", baseline: "the clock", pkg: "ledger",
 			unit: "s/budget",
 			rows: []row{{"1,000,000 people", "BenchmarkBudget/people=1000000"}},
 		},
@@ -283,7 +282,7 @@ func crowds(largest int) (all []int) {
 	return all
 }
 
-// chosen returns what the options ask for.
+// chosen returns the rows that the options select.
 func chosen(groups []group, o options) (some []group) {
 	for _, g := range groups {
 		if (!g.growth || o.growth) && (o.only == nil || o.only.MatchString(g.path)) {

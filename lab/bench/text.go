@@ -10,7 +10,7 @@ import (
 	"github.com/sluicedp/sluice/lab/internal/report"
 )
 
-// tableText writes the table of all rows.
+// tableText returns the table of all rows.
 func tableText(groups []group, found results) string {
 	var b strings.Builder
 	b.WriteString("| path | | measured | range | target | met? | compared with |\n|---|---|---:|---|---|---|---|\n")
@@ -35,7 +35,7 @@ func middle(sorted []float64) string {
 	return report.Number(median(sorted))
 }
 
-// spread returns the least and the most of several runs.
+// spread returns the smallest and the largest value of several runs.
 func spread(sorted []float64) string {
 	if len(sorted) < 2 {
 		return ""
@@ -54,7 +54,7 @@ func (t target) String() string {
 	}
 }
 
-// met tells whether the median, as it is written, keeps the target.
+// met returns whether the rounded median meets the target, as a word.
 func (t target) met(sorted []float64) string {
 	if len(sorted) == 0 || t.sense == none {
 		return ""
@@ -68,14 +68,14 @@ func (t target) met(sorted []float64) string {
 	}
 }
 
-// quantity is something that may grow with the number of objects.
+// quantity is a quantity that may grow with the number of objects.
 type quantity struct {
 	name string // in the table and above the plot's panel
 	unit string // of the metric
 	plot bool   // has a panel
 }
 
-// quantities returns what the growth benchmark measures.
+// quantities returns the quantities that the growth benchmark measures.
 func quantities() []quantity {
 	return []quantity{
 		{"events in the log", "events", false},
@@ -97,7 +97,7 @@ func quantities() []quantity {
 
 func growthName(objects int) string { return "BenchmarkGrowth/objects=" + strconv.Itoa(objects) }
 
-// growthText writes the table of how cost grows.
+// growthText returns the table of how cost grows.
 func growthText(found results, sizes []int) string {
 	var b strings.Builder
 	b.WriteString("| objects |")
@@ -119,27 +119,27 @@ func growthText(found results, sizes []int) string {
 	return b.String()
 }
 
-// parts are the columns of the budget of bytes, as the benchmark calls them.
+// parts returns the columns of the table of bytes, as the benchmark names them.
 func parts() []string {
 	return []string{"keys", "payload", "salts", "hashes", "checksums", "leaves", "branches"}
 }
 
-// weighed is the file whose budget of bytes is written.
+// weighed is the benchmark of the file whose bytes are listed.
 const weighed = "BenchmarkSize/objects=1000000"
 
-// sizeText writes the budgets of bytes.
+// sizeText returns the tables of bytes.
 func sizeText(found results) string {
 	return "As written:\n\n" + budget(found, weighed+"/written") + "\nCompacted:\n\n" +
 		budget(found, weighed+"/compacted")
 }
 
-// budget writes where the bytes of a file are, for each object.
+// budget returns a table of the bytes of a file for each object, by their use.
 func budget(found results, benchmark string) string {
 	of := func(unit string) float64 {
 		v, _ := found.of(benchmark, unit)
 		return v
 	}
-	buckets := map[string]float64{} // what each takes in all
+	buckets := map[string]float64{} // total bytes of each
 	for unit := range found[place{"ledger", benchmark, false}] {
 		if part := strings.Split(unit, ":"); len(part) == 3 && part[0] == "B" {
 			buckets[part[1]] += of(unit)
@@ -180,7 +180,7 @@ func budget(found results, benchmark string) string {
 	return b.String()
 }
 
-// tenths writes a number of bytes.
+// tenths formats a number of bytes with one decimal.
 func tenths(v float64) string {
 	if v = max(v, 0); v < 0.05 {
 		return "0"

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// row is what is measured: its name for the program, and for people.
+// row is a measured operation: its name for the program, and for people.
 type row struct{ name, what string }
 
-// rows returns the rows that are to be measured.
+// rows returns the rows to measure.
 func (o options) rows() []row {
 	all := []row{
 		{"alone", "releases, alone"},
@@ -27,14 +27,14 @@ func (o options) rows() []row {
 	return slices.DeleteFunc(all, func(r row) bool { return !o.only.MatchString(r.name + " " + r.what) })
 }
 
-// results are the turns of each row: those before, and those after.
+// results are the turns of each row: of the checkout before, and of the checkout after.
 type results struct {
 	rows  []row
 	turns map[row]*[2][]turn
 }
 
-// compare has both sides take turns. Another one begins each round; the first round does not count,
-// because everything is cold.
+// compare runs both sides in turns. Each round begins with the other side. The first round is not
+// counted, because everything is cold.
 func compare(ctx context.Context, o options, sides [2]*side, progress io.Writer) (results, error) {
 	found := results{rows: o.rows(), turns: map[row]*[2][]turn{}}
 	for round := range o.rounds + 1 {
@@ -63,7 +63,7 @@ func compare(ctx context.Context, o options, sides [2]*side, progress io.Writer)
 	return found, nil
 }
 
-// medianOf returns the median of a quantity of some turns.
+// medianOf returns the median of a quantity of turns.
 func medianOf(turns []turn, quantity func(turn) float64) float64 {
 	all := make([]float64, len(turns))
 	for i, t := range turns {
@@ -87,7 +87,7 @@ func (found results) ratio(r row, quantity func(turn) float64) float64 {
 	return after / before
 }
 
-// spread returns the least and the largest ratio of times in one round.
+// spread returns the smallest and the largest ratio of times in one round.
 func (found results) spread(r row) (least, most float64) {
 	turns := found.turns[r]
 	var ratios []float64
@@ -97,7 +97,7 @@ func (found results) spread(r row) (least, most float64) {
 	return slices.Min(ratios), slices.Max(ratios)
 }
 
-// text is a Markdown table with a line for each row.
+// text returns a Markdown table with a line for each row.
 func (found results) text() string {
 	var b strings.Builder
 	b.WriteString("| row | before | after | time | by round | processor time | allocations |\n")

@@ -5,8 +5,9 @@
 //	go run ./gate -before DIR             # DIR beside this checkout
 //	go run ./gate -before DIR -after DIR2
 //
-// It builds one program against each checkout, by a temporary module that replaces Sluice by the
-// checkout. A checkout needs no lab, only the public API that the program uses (measure/ledger.go).
+// It builds one program against each checkout, in a temporary module that replaces Sluice with the
+// checkout. A checkout needs only the public API that the program uses (measure/ledger.go), not the
+// lab.
 package main
 
 import (
@@ -25,7 +26,7 @@ import (
 	"github.com/sluicedp/sluice/lab/internal/report"
 )
 
-// options are what the command line says.
+// options are the options of the command line.
 type options struct {
 	before, after    string // checkouts
 	rounds           int
@@ -57,12 +58,12 @@ func parseOptions(args []string, usage io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("gate", flag.ContinueOnError)
 	flags.SetOutput(usage)
 	flags.StringVar(&o.before, "before", "", "the `DIR` of the checkout to compare with")
-	flags.StringVar(&o.after, "after", "", "the `DIR` of the other checkout (default: the one that the lab is in)")
-	flags.IntVar(&o.rounds, "rounds", 9, "how often each row is measured; the median counts")
-	flags.IntVar(&o.people, "people", 50_000, "how many people each ledger has")
-	flags.IntVar(&o.releases, "releases", 20_000, "how many releases a turn has; alone, a fiftieth of them")
-	flags.DurationVar(&o.rest, "rest", time.Second, "the pause before each turn, for what the last one left to be done")
-	flags.StringVar(&o.dir, "dir", os.TempDir(), "a directory on the disk that is to be measured")
+	flags.StringVar(&o.after, "after", "", "the `DIR` of the other checkout (default: that of the lab)")
+	flags.IntVar(&o.rounds, "rounds", 9, "number of measured rounds; the result is the median")
+	flags.IntVar(&o.people, "people", 50_000, "number of people in each ledger")
+	flags.IntVar(&o.releases, "releases", 20_000, "number of releases in a turn; with one caller, a fiftieth of them")
+	flags.DurationVar(&o.rest, "rest", time.Second, "pause before each turn, for background work of the last one")
+	flags.StringVar(&o.dir, "dir", os.TempDir(), "directory on the disk to measure")
 	only := flags.String("only", "", "measure only the rows that match this regular expression")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -72,7 +73,7 @@ func parseOptions(args []string, usage io.Writer) (o options, err error) {
 	}
 	switch {
 	case flags.NArg() > 0:
-		return o, fmt.Errorf("%q is not understood", flags.Arg(0))
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case o.before == "":
 		return o, errors.New("-before needs the directory of a checkout")
 	case o.rounds < 1 || o.people < 1 || o.releases < 1:

@@ -61,7 +61,7 @@ func newSide(ctx context.Context, checkout, dir string, o options) (*side, error
 	return s, s.process.Start()
 }
 
-// build returns the program, made in a temporary module that replaces Sluice by the checkout.
+// build builds the program in a temporary module that replaces Sluice with the checkout.
 func build(ctx context.Context, checkout, dir string) (binary string, err error) {
 	source := filepath.Join(dir, "source")
 	if err := os.CopyFS(source, program); err != nil {
@@ -81,13 +81,13 @@ func build(ctx context.Context, checkout, dir string) (binary string, err error)
 	command := exec.CommandContext(ctx, "go", "build", "-mod=mod", "-o", binary, "./measure")
 	command.Dir = source
 	command.Env = append(os.Environ(), "GOWORK=off")
-	if said, err := command.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, said)
+	if output, err := command.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, output)
 	}
 	return binary, nil
 }
 
-// measure has the process do the work of a row once.
+// measure makes the process run the operations of a row once.
 func (s *side) measure(row string) (one turn, err error) {
 	if _, err := io.WriteString(s.stdin, row+"\n"); err != nil {
 		return one, err

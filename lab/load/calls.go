@@ -7,7 +7,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// kind is what is called.
+// kind is a kind of call.
 type kind string
 
 const (
@@ -17,21 +17,21 @@ const (
 
 const (
 	question   = "vote"
-	valueCount = 4 // of the question
+	valueCount = 4 // number of values of the question
 )
 
-// stride leads from one object to the next. It is a prime, so that all objects have their turn
-// before one is asked again, however many there are below it; and they come from all over the
-// ledger.
+// stride is the distance from one object to the next. It is a prime, so that all objects have their
+// turn before one is repeated, for any smaller number of objects. Consecutive objects are far apart
+// in the ledger.
 const stride = 40_503_007
 
-// release is a call. The n-th is the same in every process: load.lua makes the same ones.
+// release is a call of a release. The n-th is the same in every process, and in load.lua.
 type release struct {
 	key, object, epsilon, truth string
 }
 
-// callAt returns the n-th call of a ledger with so many objects. Each asks for an ε that its object
-// has no response at yet.
+// callAt returns the n-th call for a ledger with the given number of objects. Each requests an ε at
+// which its object has no response yet.
 func callAt(n, objects int) release {
 	object := n % objects * stride % objects
 	thousandths := n/objects + 1
@@ -44,13 +44,13 @@ func callAt(n, objects int) release {
 func nameOf(object int) string  { return fmt.Sprintf("person-%08d", object) }
 func valueOf(number int) string { return fmt.Sprintf("value %d", number) }
 
-// body is the call as a request has it.
+// body returns the body of the call as an HTTP request.
 func (r release) body() string {
 	return fmt.Sprintf(`{"question":%q,"object":%q,"epsilon":%q,"truths":{%q:%q}}`, question, r.object, r.epsilon,
 		r.object, r.truth)
 }
 
-// request is the call as a process has it.
+// request returns the call as a request in the process.
 func (r release) request() (api.ReleaseRequest, error) {
 	epsilon, err := privacy.ParseEpsilon(r.epsilon)
 	if err != nil {

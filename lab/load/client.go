@@ -19,7 +19,7 @@ import (
 //go:embed load.lua
 var script []byte
 
-// client returns what makes requests to the server.
+// client returns the client of the server.
 func (s *server) client(o options) way {
 	if o.client == "wrk" {
 		return &wrk{s, o}
@@ -28,16 +28,16 @@ func (s *server) client(o options) way {
 		DisableCompression: true}}}
 }
 
-// wrk has the program of that name make the requests.
+// wrk is the program of that name as a client.
 type wrk struct {
 	*server
 	o options
 }
 
-// told is what load.lua tells at the end.
-type told struct {
+// summary is the output of load.lua at the end.
+type summary struct {
 	Answered, Sent, Micros, P50, P99      int
-	Connect, Read, Write, Status, Timeout int // what failed
+	Connect, Read, Write, Status, Timeout int // numbers of failures
 }
 
 // call implements [way].
@@ -49,16 +49,16 @@ func (w *wrk) call(ctx context.Context, what kind, first int, lasting time.Durat
 	command := exec.CommandContext(ctx, "wrk", "--threads", "1", "--connections", strconv.Itoa(w.o.callers),
 		"--duration", lasting.String(), "--timeout", "1m",
 		"--script", file, w.address, "--", string(what), strconv.Itoa(first), strconv.Itoa(w.o.objects), w.tokens)
-	var said, result bytes.Buffer
-	command.Stdout, command.Stderr = &said, &result
+	var output, result bytes.Buffer
+	command.Stdout, command.Stderr = &output, &result
 	before := w.time()
 	if err := command.Run(); err != nil {
-		return turn{}, fmt.Errorf("wrk: %w\n%s%s", err, said.Bytes(), result.Bytes())
+		return turn{}, fmt.Errorf("wrk: %w\n%s%s", err, output.Bytes(), result.Bytes())
 	}
 	server := w.time() - before
-	var is told
+	var is summary
 	if err := json.Unmarshal(result.Bytes(), &is); err != nil {
-		return turn{}, fmt.Errorf("wrk: %w\n%s%s", err, said.Bytes(), result.Bytes())
+		return turn{}, fmt.Errorf("wrk: %w\n%s%s", err, output.Bytes(), result.Bytes())
 	}
 	if is.Connect+is.Read+is.Write+is.Status+is.Timeout > 0 {
 		return turn{}, fmt.Errorf("wrk: requests failed: %s", result.Bytes())
@@ -71,7 +71,7 @@ func (w *wrk) call(ctx context.Context, what kind, first int, lasting time.Durat
 
 func micros(n int) time.Duration { return time.Duration(n) * time.Microsecond }
 
-// looped makes the requests in this process.
+// looped is a client in this process.
 type looped struct {
 	*server
 	o    options
@@ -93,7 +93,7 @@ func (l *looped) call(ctx context.Context, what kind, first int, lasting time.Du
 	return t, err
 }
 
-// ask makes one request, which must be answered by 200.
+// ask sends one request, whose response must have status 200.
 func (l *looped) ask(ctx context.Context, what kind, n int, token string) error {
 	r := callAt(n, l.o.objects)
 	method, url, body := http.MethodPost, l.address+"/v1/releases", r.body()

@@ -77,7 +77,7 @@ func TestTheTable(t *testing.T) {
 	text := found.text(options{})
 	for _, want := range []string{
 		"| releases, a second | 1,000 | 500 | 0.40 | 0.30 – 0.50 |", "| … the median wait, ms | 1 | 1 | | |",
-		"| … the 99th percentile of waits, ms | 2 | 2 | | |", "| … processor time of who has the ledger, µs a call | 10 | 20 | | |",
+		"| … the 99th percentile of waits, ms | 2 | 2 | | |", "| … processor time of the ledger's process, µs a call | 10 | 20 | | |",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)

@@ -1,12 +1,12 @@
-// Command load measures what it costs to call a ledger over HTTP: the same calls, of as many
-// callers, in this process and as requests to "ledgerctl serve" on this machine, in turns, in one
-// run. It prints a Markdown table.
+// Command load measures the cost of calling a ledger over HTTP. It runs the same calls with the
+// same number of callers in this process and as requests to "ledgerctl serve" on this machine, in
+// turns. It prints a Markdown table.
 //
-//	go run ./load              # requests come from wrk, which must be installed
-//	go run ./load -client go   # from this program, which takes more of the processor
+//	go run ./load              # requests by wrk, which must be installed
+//	go run ./load -client go   # requests by this program, which needs more processor time
 //
-// It must be started inside the lab, because it builds ledgerctl. A ledger that does not have
-// exactly what was asked of it in the end is an error; how fast it is, is not.
+// It must be started inside the lab, because it builds ledgerctl. It is an error if a ledger does
+// not have exactly the requested releases in the end. The speed is never an error.
 package main
 
 import (
@@ -25,15 +25,15 @@ import (
 	"github.com/sluicedp/sluice/lab/internal/report"
 )
 
-// options are what the command line says.
+// options are the options of the command line.
 type options struct {
 	callers int
 	objects int
 	pairs   int
-	turn    time.Duration // how long one way is measured at a time
-	rest    time.Duration // between two turns, for what the one before left to be done
+	turn    time.Duration // of one measurement
+	rest    time.Duration // between two turns, for background work of the last one
 	client  string        // "wrk" or "go"
-	program string        // ledgerctl; "" builds it
+	program string        // path of ledgerctl; "" builds it
 	dir     string
 }
 
@@ -58,20 +58,20 @@ func main() {
 func parseOptions(args []string, usage io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("load", flag.ContinueOnError)
 	flags.SetOutput(usage)
-	flags.IntVar(&o.callers, "callers", 64, "how many callers there are, each with one call at a time")
-	flags.IntVar(&o.objects, "objects", 100_000, "how many objects the ledger has")
-	flags.IntVar(&o.pairs, "pairs", 7, "how often each way is measured")
-	flags.DurationVar(&o.turn, "turn", 4*time.Second, "how long one way is measured at a time, in whole seconds")
-	flags.StringVar(&o.client, "client", "wrk", `what makes the requests: "wrk", or "go", which is this program`)
-	flags.StringVar(&o.program, "program", "", "the `FILE` of ledgerctl that serves (default: it is built)")
-	flags.StringVar(&o.dir, "dir", os.TempDir(), "directory on the disk that is to be measured")
+	flags.IntVar(&o.callers, "callers", 64, "number of callers, each with one call at a time")
+	flags.IntVar(&o.objects, "objects", 100_000, "number of objects in the ledger")
+	flags.IntVar(&o.pairs, "pairs", 7, "number of measurements of each way")
+	flags.DurationVar(&o.turn, "turn", 4*time.Second, "duration of one measurement, in whole seconds")
+	flags.StringVar(&o.client, "client", "wrk", `the client: "wrk", or "go", which is this program`)
+	flags.StringVar(&o.program, "program", "", "the `FILE` of the serving ledgerctl (default: it is built)")
+	flags.StringVar(&o.dir, "dir", os.TempDir(), "directory on the disk to measure")
 	o.rest = time.Second
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
 	switch {
 	case flags.NArg() > 0:
-		return o, fmt.Errorf("%q is not understood", flags.Arg(0))
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case o.callers < 1 || o.objects < 1 || o.pairs < 1:
 		return o, errors.New("-callers, -objects and -pairs must be positive")
 	case o.objects >= stride:
@@ -114,7 +114,7 @@ func run(ctx context.Context, o options, out, progress io.Writer) (err error) {
 	return err
 }
 
-// build makes the program that serves.
+// build builds ledgerctl, which serves.
 func build(ctx context.Context, dir string) (string, error) {
 	program := filepath.Join(dir, "ledgerctl")
 	sluice, err := report.SluiceDir(ctx)
@@ -123,9 +123,9 @@ func build(ctx context.Context, dir string) (string, error) {
 	}
 	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/ledgerctl")
 	build.Dir = sluice
-	said, err := build.CombinedOutput()
+	output, err := build.CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, said)
+		return "", fmt.Errorf("go build: %w\n%s", err, output)
 	}
 	return program, nil
 }

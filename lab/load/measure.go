@@ -15,25 +15,25 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// turn is what one way came to, once.
+// turn is the result of one measurement.
 type turn struct {
-	answered int // calls that ended well
-	sent     int // calls that were begun: the client of HTTP stops while some are under way
+	answered int // number of calls that succeeded
+	sent     int // number of calls that began; the client of HTTP stops while some are in progress
 	took     time.Duration
 	p50, p99 time.Duration // waits
-	server   time.Duration // processor time of the process that has the ledger
-	client   time.Duration // processor time of whoever calls it from outside
+	server   time.Duration // processor time of the process with the ledger
+	client   time.Duration // processor time of a client in another process
 }
 
 func (t turn) rate() float64 { return float64(t.answered) / t.took.Seconds() }
 
 // way is a way to call a ledger.
 type way interface {
-	// call has the callers call for so long, the calls from number first on.
+	// call runs the callers for the given time, with the calls from number first on.
 	call(ctx context.Context, what kind, first int, lasting time.Duration) (turn, error)
 }
 
-// pair is both ways, one after the other.
+// pair is a measurement of both ways, one after the other.
 type pair struct{ inside, http turn }
 
 func (p pair) ratio() float64 { return p.http.rate() / p.inside.rate() }
@@ -44,8 +44,7 @@ type results struct {
 	pairs map[kind][]pair
 }
 
-// measure makes two ledgers, measures both ways in turns, and looks whether the ledgers have what
-// they should.
+// measure creates two ledgers, measures both ways in turns, and checks the content of the ledgers.
 func measure(ctx context.Context, o options, dir string, progress io.Writer) (_ results, err error) {
 	within, over := filepath.Join(dir, "within.db"), filepath.Join(dir, "over.db")
 	for _, path := range []string{within, over} {
@@ -80,7 +79,7 @@ func measure(ctx context.Context, o options, dir string, progress io.Writer) (_ 
 	return found, errors.Join(inside.settle(ctx, r.insideCalls), settleFile(ctx, over, o, r.httpCalls))
 }
 
-// create makes a ledger with people who have no response yet, and all the budget there can be.
+// create creates a ledger with people who have no response yet, and the largest possible budget.
 func create(ctx context.Context, path string, objects int) (err error) {
 	if err := ledger.Create(ctx, path, ledger.CreateOptions{}); err != nil {
 		return err
@@ -107,7 +106,7 @@ func create(ctx context.Context, path string, objects int) (err error) {
 	return err
 }
 
-// race has both ways take turns.
+// race measures both ways in turns.
 type race struct {
 	o                      options
 	inside, http           way
@@ -115,7 +114,7 @@ type race struct {
 	progress               io.Writer
 }
 
-// run measures all pairs, behind one that counts for nothing: of it, everything is cold.
+// run measures all pairs, after a first one that is not counted, because everything is cold.
 func (r *race) run(ctx context.Context) (results, error) {
 	found := results{kinds: []kind{releases, reads}, pairs: map[kind][]pair{}}
 	for number := range r.o.pairs + 1 {
@@ -159,7 +158,7 @@ func (r *race) turn(ctx context.Context, by way, what kind, made *calls) (turn, 
 		return one, fmt.Errorf("%s: %w", what, err)
 	}
 	if one.answered == 0 {
-		return one, fmt.Errorf("%s: there was no answer", what)
+		return one, fmt.Errorf("%s: no call was answered", what)
 	}
 	if what == releases {
 		made.add(one)
@@ -167,9 +166,9 @@ func (r *race) turn(ctx context.Context, by way, what kind, made *calls) (turn, 
 	return one, nil
 }
 
-// calls are the releases that a ledger was asked for.
+// calls are the releases that were requested from a ledger.
 type calls struct {
-	begun    int // of these numbers, from 0 on
+	begun    int // number of releases; their numbers begin with 0
 	answered int
 	turns    int
 }
@@ -180,7 +179,7 @@ func (c *calls) add(t turn) {
 	c.turns++
 }
 
-// settleFile settles a ledger that nobody has open.
+// settleFile is settle for a ledger that no process has open.
 func settleFile(ctx context.Context, path string, o options, made calls) (err error) {
 	p, err := openProcess(path, o)
 	if err != nil {
@@ -190,34 +189,34 @@ func settleFile(ctx context.Context, path string, o options, made calls) (err er
 	return p.settle(ctx, made)
 }
 
-// settle looks whether a ledger has exactly the releases it was asked for. Those under way when a
-// client stopped may be there or not. So all are asked for again: what was carried out is answered
-// under its key, and is not carried out twice.
+// settle checks that a ledger has exactly the requested releases. Releases that were in progress
+// when a client stopped may be recorded or not. So all are requested again, with the same keys: a
+// recorded release is returned, and not drawn twice.
 func (p *process) settle(ctx context.Context, made calls) error {
-	there, err := p.count(ctx)
+	recorded, err := p.count(ctx)
 	if err != nil {
 		return err
 	}
-	if there < made.answered || there > made.begun || made.begun-made.answered > made.turns*p.o.callers {
-		return fmt.Errorf("of %d releases that were asked for, %d were answered, and %d are in the ledger", made.begun,
-			made.answered, there)
+	if recorded < made.answered || recorded > made.begun || made.begun-made.answered > made.turns*p.o.callers {
+		return fmt.Errorf("of %d releases that were requested, %d were answered, and %d are in the ledger", made.begun,
+			made.answered, recorded)
 	}
 	for n := range made.begun {
 		if err := p.release(ctx, n); err != nil {
 			return fmt.Errorf("release %d, again: %w", n, err)
 		}
 	}
-	if there, err = p.count(ctx); err != nil {
+	if recorded, err = p.count(ctx); err != nil {
 		return err
 	}
-	if there != made.begun {
-		return fmt.Errorf("%d releases were asked for, and the ledger has %d", made.begun, there)
+	if recorded != made.begun {
+		return fmt.Errorf("%d releases were requested, but the ledger has %d", made.begun, recorded)
 	}
 	_, err = p.ledger.Verify(ctx, api.VerifyRequest{})
 	return err
 }
 
-// count returns how many responses the ledger has.
+// count returns the number of responses in the ledger.
 func (p *process) count(ctx context.Context) (int, error) {
 	n := 0
 	for level, err := range p.ledger.Levels(ctx, question) {

@@ -49,8 +49,8 @@ func (p *process) read(ctx context.Context, n int) error {
 	return err
 }
 
-// crowd has callers do something for so long, each one thing at a time, with rising numbers.
-// Whoever is at it when the time is over ends it.
+// crowd runs concurrent callers for the given time, each with one call at a time. The calls have
+// rising numbers. A call that is in progress at the end is finished.
 func crowd(callers int, lasting time.Duration, do func(i int) error) (turn, error) {
 	var next atomic.Int64
 	var group sync.WaitGroup

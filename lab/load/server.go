@@ -16,17 +16,17 @@ import (
 	"github.com/sluicedp/sluice/internal/httpapi"
 )
 
-// server is a ledger that ledgerctl serves, as a host would: on a port of this machine, with a file
-// of tokens, and its log in a file.
+// server is a ledger that ledgerctl serves as for a host: on a port of this machine, with a token
+// file, and with its log in a file.
 type server struct {
 	command *exec.Cmd
 	address string // http://HOST:PORT
-	tokens  string // the file of the tokens themselves, one on each line
+	tokens  string // file with the tokens of the callers, one on each line
 	log     *os.File
 }
 
-// startServer serves a ledger. Each caller has a token, for each token is bounded in how much may
-// be asked with it.
+// startServer serves a ledger. Each caller has its own token, because the rate of each token is
+// limited.
 func startServer(ctx context.Context, o options, path string) (_ *server, err error) {
 	s := &server{tokens: path + ".secrets"}
 	if err := writeTokens(o.callers, path+".tokens", s.tokens); err != nil {
@@ -39,7 +39,7 @@ func startServer(ctx context.Context, o options, path string) (_ *server, err er
 	s.command.Cancel = func() error { return s.command.Process.Signal(syscall.SIGTERM) }
 	s.command.WaitDelay = time.Minute
 	s.command.Stderr = s.log
-	told, err := s.command.StdoutPipe()
+	printed, err := s.command.StdoutPipe()
 	if err != nil {
 		return nil, errors.Join(err, s.log.Close())
 	}
@@ -49,15 +49,15 @@ func startServer(ctx context.Context, o options, path string) (_ *server, err er
 	var where struct {
 		Address string `json:"addr"`
 	}
-	if err := json.NewDecoder(told).Decode(&where); err != nil {
+	if err := json.NewDecoder(printed).Decode(&where); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s serve: %w", o.program, err), s.stop())
 	}
 	s.address = where.Address
 	return s, nil
 }
 
-// writeTokens makes tokens, and writes the file of the server, which has their hashes, and that of
-// the callers.
+// writeTokens creates tokens, and writes the token file of the server, which has their hashes, and
+// the file of the callers.
 func writeTokens(n int, hashes, secrets string) error {
 	var file httpapi.TokenFile
 	var lines bytes.Buffer
@@ -75,19 +75,18 @@ func writeTokens(n int, hashes, secrets string) error {
 	return errors.Join(os.WriteFile(hashes, text, 0o600), os.WriteFile(secrets, lines.Bytes(), 0o600))
 }
 
-// stop has the server end, and returns what it said if it did not end well.
+// stop ends the server. If the server fails, the error has the end of its log.
 func (s *server) stop() error {
-	_ = s.command.Process.Signal(os.Interrupt) // if it has ended, Wait says how
+	_ = s.command.Process.Signal(os.Interrupt) // an error means that it has ended; Wait returns why
 	err := s.command.Wait()
 	if err != nil {
-		said, _ := os.ReadFile(s.log.Name())
-		err = fmt.Errorf("ledgerctl serve: %w\n%s", err, said[max(0, len(said)-2000):])
+		text, _ := os.ReadFile(s.log.Name())
+		err = fmt.Errorf("ledgerctl serve: %w\n%s", err, text[max(0, len(text)-2000):])
 	}
 	return errors.Join(err, s.log.Close())
 }
 
-// time returns how much of the processor's time the server has taken; 0 where the system does not
-// tell.
+// time returns the processor time of the server, or 0 if the system does not report it.
 func (s *server) time() time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.command.Process.Pid))
 	if err != nil {
@@ -96,9 +95,9 @@ func (s *server) time() time.Duration {
 	return timeIn(string(text))
 }
 
-// timeIn returns the time of user and system in a text like /proc/1/stat, in which they are counted
-// in hundredths of a second. They are the 14th and 15th field; the second is a name in parentheses,
-// which may have anything in it.
+// timeIn returns the user and system time in a text like /proc/1/stat. They are the 14th and 15th
+// field, in hundredths of a second. The second field is a name in parentheses, which may contain
+// any character.
 func timeIn(stat string) time.Duration {
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 13 {

@@ -9,8 +9,7 @@ import (
 	"github.com/sluicedp/sluice/lab/internal/report"
 )
 
-// text is the table: medians of all turns, and of the ratios of the pairs, with the least and the
-// most.
+// text returns the table: medians of all turns, and of the ratios of the pairs, with the range.
 func (r results) text(o options) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d callers, %d objects, %d pairs of %v each, requests by %s.\n\n", o.callers, o.objects, o.pairs,
@@ -33,7 +32,7 @@ func (r results) text(o options) string {
 		}{
 			{"… the median wait, ms", func(t turn) float64 { return millis(t.p50) }},
 			{"… the 99th percentile of waits, ms", func(t turn) float64 { return millis(t.p99) }},
-			{"… processor time of who has the ledger, µs a call", func(t turn) float64 { return t.each(t.server) }},
+			{"… processor time of the ledger's process, µs a call", func(t turn) float64 { return t.each(t.server) }},
 			{"… processor time of the client, µs a call", func(t turn) float64 { return t.each(t.client) }},
 		} {
 			inside, http := rates(row.of)
@@ -53,7 +52,7 @@ func each(pairs []pair, of func(turn) float64) (inside, http []float64) {
 
 func millis(d time.Duration) float64 { return d.Seconds() * 1e3 }
 
-// each returns what is spent on one answer, in µs.
+// each returns the time for each answered call, in µs.
 func (t turn) each(d time.Duration) float64 { return d.Seconds() * 1e6 / float64(t.answered) }
 
 func median(values []float64) float64 {

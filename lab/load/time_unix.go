@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ownTime returns how much of the processor's time this process has taken.
+// ownTime returns the processor time of this process.
 func ownTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// waits returns the median and the 99th percentile of what callers waited, as wrk counts: whoever
-// waits for longer than calls take in the mean would have called again meanwhile, and waited for
-// the rest; these waits count, too.
+// waits returns the median and the 99th percentile of the waits, as wrk counts them. A caller that
+// waits longer than the mean would have called again in that time, and waited for the rest. These
+// waits are counted too.
 func waits(each [][]time.Duration, of turn) (median, tail time.Duration) {
 	all := slices.Concat(each...)
 	if len(all) == 0 {

@@ -13,40 +13,40 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// book is a ledger as somebody would write it by hand on an SQL database: one question, objects
-// with a cap, chains with a ceiling, responses, tallies, idempotency keys, and Sluice's log of
-// events in its Merkle tree. A transaction loads the rows it needs, decides in memory, and saves
-// what changed. One process writes; it keeps the end of the log in memory.
+// book is a ledger written by hand on an SQL database: one question, objects with a cap, chains
+// with a ceiling, responses, tallies, idempotency keys, and Sluice's log of events with its Merkle
+// tree. A transaction loads the rows that it needs, decides in memory, and saves the changed rows.
+// Only one process writes. It keeps the end of the log in memory.
 type book struct {
 	db     database
 	values int // of the question
 
-	writer sync.Mutex // held from the beginning of a transaction to its end: the log has one end
+	writer sync.Mutex // held during a transaction, because transactions append to one log
 	log    tree
 	last   time.Time // of the last event
-	total  int64     // objects
+	total  int64     // number of objects
 	draws  *rrchain.Sampler
 	salts  salts
-	broken error // a commit failed: only the file, opened again, can tell what it holds
+	broken error // of a failed commit, after which the database must be opened again
 
 	group group
 }
 
-// database is what a book asks of SQL. A call of begin is followed by one of save or of rollback.
+// database is an SQL database for a book. Each call of begin is followed by save or rollback.
 type database interface {
-	// end returns how many events and objects there are, and the time of the last event.
+	// end returns the number of events and of objects, and the time of the last event.
 	end() (events uint64, objects int64, last time.Time, err error)
 	hashes(event uint64) ([]byte, error)
 	// begin begins a transaction, and loads the rows of the page's keys and names.
 	begin(p *page) error
-	// save writes what a page changed, and commits.
+	// save writes the changed rows of a page, and commits.
 	save(p *page) error
 	rollback() error
-	// after returns the first names of objects behind one, in order.
+	// after returns the first names of objects after a name, in order.
 	after(name string, limit int) ([]string, error)
-	// over returns how many objects behind one have no budget for ε.
+	// over returns the number of objects after a name that have no budget for ε.
 	over(name string, epsilon privacy.Epsilon) (int, error)
-	// read returns an object as it is on disk, or nil. It may be called while others write.
+	// read returns an object as it is on disk, or nil. It can run concurrently with writes.
 	read(name string) (*object, error)
 	size(ctx context.Context) (written, compact int64, err error)
 	version() string
@@ -65,10 +65,10 @@ type object struct {
 	name             string
 	cap, spent       privacy.Epsilon
 	ceiling          privacy.Epsilon
-	latest, events   uint64 // the last event about it, and how many there are
-	settled, settles uint64 // the last event that settled a request about it alone, and how many there are
+	latest, events   uint64 // the last event about the object, and the number of them
+	settled, settles uint64 // the last event that settled a request about only this object, and their number
 	levels           []level
-	fresh            []level // those that this transaction added
+	fresh            []level // added by this transaction
 	added, changed   bool    // by this transaction
 }
 
@@ -80,13 +80,13 @@ func (o *object) current() privacy.Epsilon {
 	return o.levels[len(o.levels)-1].Epsilon
 }
 
-// find returns the place of a level, or where it would stand.
+// find returns the index of a level, or the index at which it would be inserted.
 func (o *object) find(epsilon privacy.Epsilon) (place int, recorded bool) {
 	return slices.BinarySearchFunc(o.levels, epsilon,
 		func(l level, e privacy.Epsilon) int { return l.Epsilon.Compare(e) })
 }
 
-// request is a row of the table requests: what an idempotency key stands for.
+// request is a row of the table requests: the request with an idempotency key.
 type request struct {
 	key     string
 	digest  [sha256.Size]byte
@@ -97,7 +97,7 @@ type request struct {
 	parts   int
 }
 
-// tallyKey is the key of a row of the table tallies, and tally what is added to it.
+// tallyKey is the key of a row of the table tallies. tally has the numbers to add to the row.
 type tallyKey struct {
 	epsilon  privacy.Epsilon
 	response int
@@ -112,7 +112,7 @@ type page struct {
 
 	log     tree
 	now     time.Time
-	total   int64 // objects
+	total   int64 // number of objects
 	events  []event
 	touched []*object
 	settled []*request
@@ -125,7 +125,7 @@ var (
 	errConflict = errors.New("the key was used for another request")
 )
 
-// openBook goes on where a database ends.
+// openBook opens the book in a database, and reads the end of its log.
 func openBook(db database, values int) (*book, error) {
 	events, total, last, err := db.end()
 	if err != nil {
@@ -140,8 +140,8 @@ func openBook(db database, values int) (*book, error) {
 	return b, nil
 }
 
-// transact carries out one transaction, with the lock held. It is not begun again after a failed
-// commit.
+// transact runs one transaction. The caller holds the lock. After a failed commit, all later
+// transactions fail.
 func (b *book) transact(keys, names []string, decide func(*page) error) error {
 	if b.broken != nil {
 		return b.broken
@@ -221,7 +221,7 @@ func (b *book) settle(p *page, s settlement, r *request) error {
 	return nil
 }
 
-// order asks for the response of one object at one ε.
+// order requests the response of one object at one ε.
 type order struct {
 	key     string
 	object  string
@@ -234,16 +234,16 @@ func (o order) identity() identity {
 		appendFlag(nil, false), appendText([]byte{0, 1}, o.object))
 }
 
-// release returns the response to an order, in a transaction of its own.
+// release returns the response to an order, in its own transaction.
 func (b *book) release(o order) (level, error) {
 	c := &call{order: o}
-	b.carryOut([]*call{c})
+	b.execute([]*call{c})
 	return c.got, c.err
 }
 
-// carryOut carries out the orders of some callers in one transaction. A refused one affects nobody
-// else.
-func (b *book) carryOut(batch []*call) {
+// execute executes the orders of several callers in one transaction. A refused order does not
+// affect the others.
+func (b *book) execute(batch []*call) {
 	b.writer.Lock()
 	defer b.writer.Unlock()
 	keys, names := make([]string, len(batch)), make([]string, len(batch))
@@ -269,7 +269,7 @@ func isRefusal(err error) bool {
 	return errors.Is(err, errUnknown) || errors.Is(err, errBudget) || errors.Is(err, errConflict)
 }
 
-// decide carries out one order on a page.
+// decide executes one order on a page.
 func (b *book) decide(p *page, o order) (level, error) {
 	id, subject := o.identity(), p.objects[o.object]
 	former := p.requests[o.key]
@@ -296,7 +296,8 @@ func (b *book) decide(p *page, o order) (level, error) {
 	return subject.levels[place], nil
 }
 
-// answer sees to it that an object has a response at ε, and counts how it came about.
+// answer ensures that an object has a response at ε, and counts whether it was drawn, derived or
+// recorded before.
 func (b *book) answer(p *page, o *object, epsilon privacy.Epsilon, truth int, s *settlement) error {
 	place, recorded := o.find(epsilon)
 	if recorded {
@@ -330,8 +331,8 @@ func (b *book) answer(p *page, o *object, epsilon privacy.Epsilon, truth int, s 
 	return nil
 }
 
-// charge takes what a raise to ε costs from the budget and returns it, or refuses. Below the
-// current level nothing is charged.
+// charge charges the cost of a raise to ε to the budget, and returns the cost. Below the current
+// level the cost is 0.
 func (o *object) charge(epsilon privacy.Epsilon) (cost privacy.Epsilon, err error) {
 	if epsilon.Less(o.current()) {
 		return cost, nil
@@ -349,7 +350,7 @@ func (o *object) charge(epsilon privacy.Epsilon) (cost privacy.Epsilon, err erro
 	return cost, nil
 }
 
-// draw draws the response of an object at an ε that has none.
+// draw draws the response of an object at an ε without a response.
 func (b *book) draw(o *object, epsilon privacy.Epsilon, truth int) (l rrchain.Level[int], method byte, err error) {
 	levels := make([]rrchain.Level[int], len(o.levels))
 	for i, at := range o.levels {
@@ -372,7 +373,7 @@ func (b *book) draw(o *object, epsilon privacy.Epsilon, truth int) (l rrchain.Le
 	}
 }
 
-// count adds a new response to the tallies: it is the current one if it stands at the top.
+// count adds a new response to the tallies. If top is set, it is the current response.
 func (p *page) count(o *object, l rrchain.Level[int], top bool) {
 	t := p.tally(l)
 	t.recorded++

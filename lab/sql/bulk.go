@@ -8,16 +8,16 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// partSize is how many objects a transaction deals with, as in Sluice.
+// partSize is the number of objects in a transaction of a bulk request, as in Sluice.
 const partSize = 4096
 
-// truths returns the true values of some objects.
+// truths returns the true values of objects.
 type truths func(names []string) ([]int, error)
 
-// raise brings every object to ε, in parts, and returns how many were drawn for. If anybody has no
-// budget, nobody is drawn for. If it is interrupted, the same key goes on behind the last part.
-// Nobody else writes meanwhile.
-func (b *book) raise(key string, epsilon privacy.Epsilon, tell truths) (drawn uint64, err error) {
+// raise raises every object to ε, in parts, and returns the number of draws. If an object has no
+// budget, nothing is drawn. After an interruption, a call with the same key continues after the
+// last part. No other request writes during the call.
+func (b *book) raise(key string, epsilon privacy.Epsilon, valuesOf truths) (drawn uint64, err error) {
 	b.writer.Lock()
 	defer b.writer.Unlock()
 	id := identify(appendText(nil, "raise"), appendText(nil, "vote"), appendEpsilon(nil, epsilon),
@@ -39,7 +39,7 @@ func (b *book) raise(key string, epsilon privacy.Epsilon, tell truths) (drawn ui
 		}
 		final := len(names) <= partSize
 		names = names[:min(len(names), partSize)]
-		values, err := tell(names)
+		values, err := valuesOf(names)
 		if err != nil {
 			return 0, err
 		}
@@ -65,7 +65,7 @@ func (b *book) raise(key string, epsilon privacy.Epsilon, tell truths) (drawn ui
 	return r.drawn, nil
 }
 
-// resume returns how far a bulk request has come, and the last event before it began.
+// resume returns the state of a bulk request, and the last event of the log.
 func (b *book) resume(key string, digest [sha256.Size]byte) (r *request, through uint64, err error) {
 	err = b.transact([]string{key}, nil, func(p *page) error {
 		if r = p.requests[key]; r != nil && r.digest != digest {
@@ -79,7 +79,8 @@ func (b *book) resume(key string, digest [sha256.Size]byte) (r *request, through
 	return r, b.log.size, err
 }
 
-// enroll adds new objects under one cap and one ceiling, in parts. Names must rise.
+// enroll adds new objects with one cap and one ceiling, in parts. The names must be in ascending
+// order.
 func (b *book) enroll(key string, names []string, limit, ceiling privacy.Epsilon) error {
 	b.writer.Lock()
 	defer b.writer.Unlock()

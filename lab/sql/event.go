@@ -16,17 +16,17 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// The log by hand is that of Sluice: events with the same bytes (the package documentation of
-// ledger specifies them), a commitment to what an event hides, and the hashes of the Merkle tree
-// that it completes. A test compares the sizes.
+// The log of a book is that of Sluice: events with the same bytes, which the package documentation
+// of ledger specifies, a commitment to the hidden part of an event, and the hashes of the Merkle
+// tree that the event completes. A test compares the sizes.
 
 // event is a row of the table events.
 type event struct {
 	number   uint64
-	previous uint64 // the event about the same object before it, or 0
+	previous uint64 // the previous event about the same object, or 0
 	public   []byte
 	hidden   []byte // begins with a salt
-	hashes   []byte // those of the tree that the event completes, from its leaf up
+	hashes   []byte // of the subtrees that the event completes, from its leaf up
 }
 
 // The kinds of events, and the methods of draws, by their numbers in Sluice's log.
@@ -43,7 +43,7 @@ const (
 // theQuestion is the number of the only question.
 const theQuestion = 1
 
-// header begins the public bytes of an event.
+// header returns the beginning of the public bytes of an event.
 func header(kind byte, at time.Time) []byte {
 	const version = 4
 	b := append(make([]byte, 0, 96), version, kind)
@@ -65,7 +65,7 @@ func appendFlag(b []byte, flag bool) []byte {
 	return append(b, 0)
 }
 
-// enrolledBytes is what the event of an enrolment hides, behind its salt.
+// enrolledBytes appends the hidden bytes of an enrolment's event to its salt.
 func enrolledBytes(salted []byte, o *object) []byte {
 	b := appendText(salted, o.name)
 	b = binary.BigEndian.AppendUint32(b, theQuestion)
@@ -74,7 +74,7 @@ func enrolledBytes(salted []byte, o *object) []byte {
 	return appendEpsilon(b, o.cap)
 }
 
-// releasedBytes is what the event of a response hides, behind its salt.
+// releasedBytes appends the hidden bytes of a response's event to its salt.
 func releasedBytes(salted []byte, name string, l level, method byte) []byte {
 	b := appendText(salted, name)
 	b = binary.BigEndian.AppendUint32(b, theQuestion)
@@ -82,13 +82,13 @@ func releasedBytes(salted []byte, name string, l level, method byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(l.Response)), method)
 }
 
-// identity is what a request is recognized by.
+// identity identifies the content of a request.
 type identity struct {
 	digest [sha256.Size]byte
-	marks  []byte // a byte for each field, by which to name one that differs
+	marks  []byte // a checksum of a byte for each field, which shows the field that differs
 }
 
-// identify returns the identity of the request with the fields.
+// identify returns the identity of a request with the given fields.
 func identify(fields ...[]byte) identity {
 	id, castagnoli := identity{}, crc32.MakeTable(crc32.Castagnoli)
 	all := make([]byte, 0, 256)
@@ -105,7 +105,7 @@ func (id identity) append(b []byte) []byte {
 	return append(b, id.marks...)
 }
 
-// settlement is what an event says that settles a request, or a part of one.
+// settlement is the content of an event that settles a request, or a part of one.
 type settlement struct {
 	key            string
 	id             identity
@@ -113,9 +113,9 @@ type settlement struct {
 	cursor         string // the last object of a part that is not the last
 	first, through uint64
 	final          bool
-	counts         [3]uint64 // objects drawn for, answered from the record, and derived for; or enrolled
-	spent          uint64    // what it cost all of them together, in nano-nats
-	dealt          uint64    // objects dealt with, if the request names some and this is not its last part
+	counts         [3]uint64 // numbers of responses drawn, recorded before, and derived; or of objects enrolled
+	spent          uint64    // cost for all objects together, in nano-nats
+	dealt          uint64    // number of objects done, if the request names objects and this is not its last part
 }
 
 func (s settlement) publicBytes(public []byte) []byte {
@@ -142,14 +142,14 @@ func (s settlement) hiddenBytes(salted []byte) []byte {
 	return s.id.append(appendText(salted, s.alone))
 }
 
-// tree is the right edge of the log's Merkle tree (RFC 6962): the hash of the complete subtree with
-// 2^i leaves, for each bit i of the number of leaves. An append needs no more.
+// tree is the frontier of the log's Merkle tree (RFC 6962): for each bit i of the number of leaves,
+// the hash of the complete subtree with 2^i leaves. An append needs no other hashes.
 type tree struct {
-	size uint64
-	edge [64]tlog.Hash
+	size     uint64
+	frontier [64]tlog.Hash
 }
 
-// add appends an event and gives it the hashes that it completes.
+// add appends an event, and sets its hashes.
 func (t *tree) add(e *event) {
 	commitment := sha256.Sum256(e.hidden)
 	leaf := append(make([]byte, 0, 128), e.public...)
@@ -157,20 +157,20 @@ func (t *tree) add(e *event) {
 	e.hashes = append(make([]byte, 0, tlog.HashSize*completes(t.size)), hash[:]...)
 	at := 0
 	for ; t.size>>at&1 == 1; at++ {
-		hash = tlog.NodeHash(t.edge[at], hash)
+		hash = tlog.NodeHash(t.frontier[at], hash)
 		e.hashes = append(e.hashes, hash[:]...)
 	}
-	t.edge[at] = hash
+	t.frontier[at] = hash
 	t.size++
 }
 
-// completes returns how many hashes the leaf behind so many others completes.
+// completes returns the number of hashes that the leaf after size others completes.
 func completes(size uint64) int { return 1 + bits.TrailingZeros64(^size) }
 
-// loadTree reads the edge of the tree from the events that completed it.
+// loadTree reads the frontier of the tree from the events that completed it.
 func loadTree(size uint64, hashes func(event uint64) ([]byte, error)) (tree, error) {
 	t := tree{size: size}
-	for at := range t.edge {
+	for at := range t.frontier {
 		if size>>at&1 == 0 {
 			continue
 		}
@@ -182,17 +182,17 @@ func loadTree(size uint64, hashes func(event uint64) ([]byte, error)) (tree, err
 		if len(stored) < tlog.HashSize*(at+1) {
 			return t, fmt.Errorf("event %d has %d bytes of hashes", last, len(stored))
 		}
-		copy(t.edge[at][:], stored[tlog.HashSize*at:])
+		copy(t.frontier[at][:], stored[tlog.HashSize*at:])
 	}
 	return t, nil
 }
 
-// salts makes the random bytes at which the hidden parts of events begin.
+// salts generates the random bytes at the beginning of the hidden parts of events.
 type salts struct{ from io.Reader }
 
 func newSalts() salts { return salts{bufio.NewReader(rand.Reader)} }
 
-// next returns a salt with room for what follows it.
+// next returns a salt, with capacity for the bytes to append.
 func (s salts) next() ([]byte, error) {
 	const size = 16
 	b := make([]byte, size, 96)

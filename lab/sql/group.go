@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// group lets callers share transactions, as Sluice does: whoever comes first leads, commits for
-// everyone who queued up meanwhile, and hands the lead to the next.
+// group lets callers share transactions, as Sluice does. The first caller leads: it commits for all
+// callers that are queued by then, and makes the next caller the leader.
 type group struct {
 	mu      sync.Mutex
 	queue   []*call
 	leading bool
 }
 
-// call is one caller's order on its way.
+// call is a queued order of a caller.
 type call struct {
 	order order
 	got   level
@@ -24,7 +24,7 @@ type call struct {
 
 const (
 	mostCalls = 1024 // in a transaction
-	yields    = 3    // before a leader takes the queue, so that callers whom the last commit woke can queue up
+	yields    = 3    // before a leader takes the queue, so that callers woken by the last commit are queued
 )
 
 // releaseGrouped returns the response to an order, in a transaction that it shares with other
@@ -42,7 +42,7 @@ func (b *book) releaseGrouped(o order) (level, error) {
 		runtime.Gosched()
 	}
 	batch := b.group.take()
-	b.carryOut(batch)
+	b.execute(batch)
 	for _, one := range batch {
 		close(one.done)
 	}
@@ -50,7 +50,7 @@ func (b *book) releaseGrouped(o order) (level, error) {
 	return c.got, c.err
 }
 
-// enter queues a call and tells whether it is to lead.
+// enter queues a call, and reports whether its caller is the leader.
 func (g *group) enter(c *call) (lead bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -70,7 +70,7 @@ func (g *group) take() []*call {
 	return batch
 }
 
-// handOver makes the next in the queue lead, or nobody.
+// handOver makes the next caller in the queue the leader, if there is one.
 func (g *group) handOver() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

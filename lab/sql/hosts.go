@@ -17,16 +17,16 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// site is a database, and how far it is from the host.
+// site is a database server, with the round trip time from the host.
 type site struct {
 	name string
 	at   *server
 	trip time.Duration
 }
 
-// hostEngines are Sluice with its journal in a file, and then with it in PostgreSQL, beside ledgers
-// by hand there: alone, with two standbys of which commits wait for any one, and with these and a
-// millisecond or ten between host and database.
+// hostEngines returns the engines for measurements with hosts: Sluice with its journal in a file,
+// and then Sluice with its journal in PostgreSQL and ledgers by hand there. The database is alone,
+// or has two standbys, for one of which commits wait, at a distance of 0, 1 or 10 milliseconds.
 func hostEngines(ctx context.Context, dir string) (engines []*engine, closeAll func() error, err error) {
 	var servers []*server
 	stop := func() (err error) {
@@ -67,7 +67,7 @@ func hostEngines(ctx context.Context, dir string) (engines []*engine, closeAll f
 	return engines, stop, nil
 }
 
-// fresh makes an empty database, and returns its address as seen from the host.
+// fresh creates an empty database, and returns its address for the host.
 func (p site) fresh(ctx context.Context, dir, name string) (string, error) {
 	address, err := p.at.fresh(ctx, name)
 	if err != nil || p.trip == 0 {
@@ -81,11 +81,11 @@ func (p site) fresh(ctx context.Context, dir, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	go pgtest.Relay(l, p.at.socket(), p.trip) // as long as this process lasts
+	go pgtest.Relay(l, p.at.socket(), p.trip) // until this process ends
 	return strings.Replace(address, p.at.dir, between, 1), nil
 }
 
-// database is a name for one of them.
+// database returns a new name for a database.
 func (p site) database(kind string) string {
 	return fmt.Sprintf("%s_%d_%d", kind, p.trip.Milliseconds(), time.Now().UnixNano())
 }
@@ -119,7 +119,7 @@ func (p site) sluice(dir string) *engine {
 	}}
 }
 
-// hosts measures durable releases.
+// hosts measures single durable releases.
 func (r *race) hosts(ctx context.Context) (err error) {
 	f, err := r.open(ctx)
 	if err != nil {

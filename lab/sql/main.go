@@ -1,6 +1,6 @@
-// Command sql compares Sluice with the same ledger written by hand on SQLite and on PostgreSQL: the
-// same operations, in turns, in one run. It prints a Markdown table. README.md says what is
-// compared, and what not.
+// Command sql compares Sluice with the same ledger written by hand on SQLite and on PostgreSQL. It
+// runs the same operations in turns, and prints a Markdown table. README.md describes what is
+// compared, and what is not.
 package main
 
 import (
@@ -20,15 +20,15 @@ import (
 )
 
 func main() {
-	objects := flag.Int("objects", 100_000, "how many objects are enrolled and raised")
-	rounds := flag.Int("rounds", 7, "how many rounds of reads and of releases are measured")
-	lives := flag.Int("lives", 2, "how many times everybody is enrolled and raised to three levels; at least 2")
+	objects := flag.Int("objects", 100_000, "number of objects that are enrolled and raised")
+	rounds := flag.Int("rounds", 7, "number of measured rounds of reads and of releases")
+	lives := flag.Int("lives", 2, "how many times all objects are enrolled and raised to three levels; at least 2")
 	sustain := flag.Duration("sustain", time.Minute,
-		"how long each engine is measured in the sustained rows, at least: Sluice makes twenty checkpoints")
-	memory := flag.Int64("memory", 64, "MiB of memory that Sluice may have for what is not in the file yet")
-	hosts := flag.Bool("hosts", false, "measure single releases only, with the journal in PostgreSQL, with standbys, "+
-		"and from afar")
-	dir := flag.String("dir", os.TempDir(), "directory on the disk that is to be measured")
+		"shortest time for each engine in the sustained rows; Sluice writes at least twenty checkpoints")
+	memory := flag.Int64("memory", 64, "memory of Sluice for data that is not in the file yet, in MiB")
+	hosts := flag.Bool("hosts", false, "measure only single releases: with the journal in PostgreSQL, with standbys, "+
+		"and over a distance")
+	dir := flag.String("dir", os.TempDir(), "directory on the disk to measure")
 	flag.Parse()
 	if *objects < 1 || *rounds < 1 || *lives < 2 || *sustain <= 0 || *memory < 1 || flag.NArg() > 0 {
 		flag.Usage()
@@ -91,7 +91,7 @@ func compare(ctx context.Context, under string, objects, rounds, lives int, sust
 	return r.write(os.Stdout)
 }
 
-// findEngines returns Sluice and whatever else there is on the machine.
+// findEngines returns Sluice and the database engines that are available on the machine.
 func findEngines(ctx context.Context, dir string, memory int64) (engines []*engine, closeAll func() error) {
 	engines = []*engine{
 		{name: "Sluice", version: "bbolt " + moduleVersion("bbolt"),
@@ -111,7 +111,7 @@ func findEngines(ctx context.Context, dir string, memory int64) (engines []*engi
 	return engines, closeAll
 }
 
-// try opens a contestant once, to learn the version, and whether it works here.
+// try opens an engine once, to find out its version and whether it works on this machine.
 func (e *engine) try(ctx context.Context, dir string) {
 	scratch, err := os.MkdirTemp(dir, "try-")
 	if err != nil {
@@ -128,8 +128,8 @@ func (e *engine) try(ctx context.Context, dir string) {
 	e.missing = c.close()
 }
 
-// moduleVersion returns the version of a dependency of this program, by its path or the end of
-// that.
+// moduleVersion returns the version of a dependency of this program, by its path or the end of its
+// path.
 func moduleVersion(path string) string {
 	built, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -162,7 +162,8 @@ func asContestant[D database](db D, err error) (contestant, error) {
 	return byHand{b}, nil
 }
 
-// postgresEngine starts a server, if there is one. Each contestant has a database of its own in it.
+// postgresEngine starts a PostgreSQL server, if one is installed. Each contestant has its own
+// database in it.
 func postgresEngine(ctx context.Context, under string) (_ *engine, stop func() error) {
 	s, err := startServer(ctx, under)
 	if err != nil {

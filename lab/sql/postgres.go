@@ -55,13 +55,13 @@ const (
 			cursor = excluded.cursor, parts = excluded.parts`
 )
 
-// postgres is a database of a server. One connection writes, another reads. A transaction takes two
-// round trips: what it reads goes out together, and what it writes with its commit.
+// postgres is a database of a server. One connection writes, and another reads. A transaction takes
+// two round trips: one for all reads, and one for all writes and the commit.
 type postgres struct {
 	writer, reader *pgx.Conn
 }
 
-// openPostgres connects to a server, and makes the tables if there are none.
+// openPostgres connects to a server, and creates the tables if they do not exist.
 func openPostgres(ctx context.Context, address string) (_ *postgres, err error) {
 	d := &postgres{}
 	defer func() {
@@ -72,11 +72,11 @@ func openPostgres(ctx context.Context, address string) (_ *postgres, err error) 
 	if d.writer, err = pgx.Connect(ctx, address); err != nil {
 		return nil, err
 	}
-	var there bool
-	if err := d.writer.QueryRow(ctx, `SELECT to_regclass('counters') IS NOT NULL`).Scan(&there); err != nil {
+	var exists bool
+	if err := d.writer.QueryRow(ctx, `SELECT to_regclass('counters') IS NOT NULL`).Scan(&exists); err != nil {
 		return nil, err
 	}
-	if !there {
+	if !exists {
 		if _, err := d.writer.Exec(ctx, postgresSchema); err != nil { // as one transaction
 			return nil, err
 		}
@@ -113,7 +113,7 @@ func (d *postgres) hashes(event uint64) (stored []byte, err error) {
 	return stored, err
 }
 
-// send sends statements together and reads what comes back.
+// send sends statements together, and reads their results.
 func (d *postgres) send(batch *pgx.Batch) error {
 	return d.writer.SendBatch(context.Background(), batch).Close()
 }
@@ -159,7 +159,7 @@ func (d *postgres) rollback() error {
 func (d *postgres) save(p *page) error {
 	batch := &pgx.Batch{}
 	queueObjects(batch, p)
-	// That events have numbers of their own keeps a second process from writing.
+	// A second writing process fails here, because the numbers of events are unique.
 	batch.Queue(pgAddEvents,
 		column(p.events, func(e event) int64 { return int64(e.number) }),
 		column(p.events, func(e event) int64 { return int64(e.previous) }),
@@ -183,7 +183,7 @@ func (d *postgres) save(p *page) error {
 	return nil
 }
 
-// column returns one column of some rows.
+// column returns one column of rows.
 func column[R, C any](rows []R, of func(R) C) []C {
 	values := make([]C, len(rows))
 	for i, row := range rows {
@@ -245,8 +245,8 @@ func queueTallies(batch *pgx.Batch, tallies map[tallyKey]*tally) {
 }
 
 func (d *postgres) after(name string, limit int) ([]string, error) {
-	const behind = `SELECT name FROM objects WHERE name > $1 ORDER BY name LIMIT $2`
-	rows, err := d.writer.Query(context.Background(), behind, name, limit)
+	const query = `SELECT name FROM objects WHERE name > $1 ORDER BY name LIMIT $2`
+	rows, err := d.writer.Query(context.Background(), query, name, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -17,18 +17,18 @@ func (r *race) write(w io.Writer) error {
 	r.table(&b, func(result) bool { return true }, cell)
 	b.WriteString("\nA number in parentheses is a ratio to Sluice in the same rounds: above 1 is faster, or larger. " +
 		"Sluice always\n")
-	b.WriteString("groups. The longest wait but for 1 % of the calls:\n\n")
+	b.WriteString("groups. The 99th percentile of the waits:\n\n")
 	waited := func(of result) bool { return of.samples[0][0].tail > 0 }
 	r.table(&b, waited, waitCell(func(s sample) time.Duration { return s.tail }))
 	if long := func(of result) bool { return of.samples[0][0].checkpoints > 0 }; slices.ContainsFunc(r.results, long) {
-		b.WriteString("\nThe longest wait but for one in a thousand of the calls, where there were enough of them:\n\n")
+		b.WriteString("\nThe 99.9th percentile of the waits, in rows with enough calls:\n\n")
 		r.table(&b, long, waitCell(func(s sample) time.Duration { return s.worst }))
 	}
 	b.WriteByte('\n')
 	for _, one := range r.results {
 		if first := one.samples[0][0]; first.checkpoints > 0 {
-			fmt.Fprintf(&b, "%s: %d objects; Sluice made %d checkpoints in %v, with %d MiB of memory for what is not "+
-				"in the file yet.\n",
+			fmt.Fprintf(&b, "%s: %d objects; Sluice wrote %d checkpoints in %v, with %d MiB of memory for data "+
+				"that is not in the file yet.\n",
 				one.operation, r.objects, first.checkpoints, first.took.Round(time.Second), r.memory>>20)
 		}
 	}
@@ -79,7 +79,7 @@ func cell(of result, engine int) string {
 	return fmt.Sprintf("%s (%.2f)", text, median(ratios, func(s sample) float64 { return s.value }))
 }
 
-// waitCell shows what callers waited.
+// waitCell returns a cell with a wait of callers.
 func waitCell(waited func(sample) time.Duration) func(of result, engine int) string {
 	return func(of result, engine int) string {
 		samples := of.samples[engine]

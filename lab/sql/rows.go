@@ -8,10 +8,10 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Both databases have the same tables; only the names of types differ.
+// Both databases have the same tables. Only the names of types differ.
 
-// selectOver counts the objects behind a name, the first parameter, that have no budget for a raise
-// to an ε, the second.
+// selectOver counts the objects after a name, the first parameter, that have no budget for a raise
+// to an ε, the second parameter.
 const selectOver = `
 	SELECT count(*) FROM (
 		SELECT o.cap, o.spent, c.ceiling, coalesce((
@@ -20,22 +20,22 @@ const selectOver = `
 		WHERE o.name > $1) AS all_of
 	WHERE current < $2 AND (ceiling < $2 OR cap < spent + $2 - current)`
 
-// selectObject begins the query of objects with their levels.
+// selectObject is the beginning of a query of objects with their levels.
 const selectObject = `
 	SELECT o.id, o.name, o.cap, o.spent, c.ceiling, o.latest, o.events, o.settled, o.settles, l.epsilon, l.response, l.event
 	FROM objects o
 	JOIN chains c ON c.question = 1 AND c.object = o.id
 	LEFT JOIN levels l ON l.question = 1 AND l.object = o.id `
 
-// cursor is what both drivers return rows by.
+// cursor is the interface of rows that both drivers have.
 type cursor interface {
 	Next() bool
 	Scan(to ...any) error
 	Err() error
 }
 
-// collectObjects reads objects from rows that stand together: one for each level, or a single one
-// if there is none.
+// collectObjects reads objects from rows. The rows of an object are adjacent: one for each level,
+// or a single one without a level.
 func collectObjects(rows cursor) (found []*object, err error) {
 	var o object
 	var limit, spent, ceiling int64
@@ -67,7 +67,7 @@ func collectObjects(rows cursor) (found []*object, err error) {
 	return found, rows.Err()
 }
 
-// setBudget gives an object its cap and so on, in nano-nats.
+// setBudget sets the cap, the spent budget and the ceiling of an object, in nano-nats.
 func (o *object) setBudget(limit, spent, ceiling int64) error {
 	var errs [3]error
 	o.cap, errs[0] = privacy.EpsilonFromNano(limit)

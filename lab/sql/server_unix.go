@@ -19,8 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// server is a private PostgreSQL server with default settings, on a socket in a directory of its
-// own.
+// server is a private PostgreSQL server with default settings, on a socket in its own directory.
 type server struct {
 	dir      string
 	postgres string // the program
@@ -30,8 +29,8 @@ type server struct {
 	address  string // of the database, for pgx
 }
 
-// startServer makes a database in a new directory under another one, and starts a server for it.
-// The server refuses to run as root; then it runs as the user postgres.
+// startServer creates a database in a new directory under another one, and starts a server for it.
+// The server refuses to run as root. If this process does, the server runs as the user postgres.
 func startServer(ctx context.Context, under string) (_ *server, err error) {
 	initdb, postgres, err := findPostgres()
 	if err != nil {
@@ -61,7 +60,7 @@ func startServer(ctx context.Context, under string) (_ *server, err error) {
 
 func (s *server) data() string { return filepath.Join(s.dir, "data") }
 
-// socket is where the server listens.
+// socket returns the path at which the server listens.
 func (s *server) socket() string { return filepath.Join(s.dir, ".s.PGSQL.5432") }
 
 // start starts the server of a database.
@@ -76,7 +75,7 @@ func (s *server) start(ctx context.Context) error {
 	return s.await(ctx)
 }
 
-// standby starts a standby of the server, under a name.
+// standby starts a standby of the server with a name.
 func (s *server) standby(ctx context.Context, name string) (_ *server, err error) {
 	b := &server{postgres: s.postgres}
 	if b.dir, err = os.MkdirTemp(filepath.Dir(s.dir), "sluice-postgres-"); err != nil {
@@ -99,7 +98,7 @@ func (s *server) standby(ctx context.Context, name string) (_ *server, err error
 	return b, b.start(ctx)
 }
 
-// waits has commits wait for any one of some standbys.
+// waits makes commits wait for any one of the named standbys.
 func (s *server) waits(ctx context.Context, names string) error {
 	c, err := pgx.Connect(ctx, s.address)
 	if err != nil {
@@ -112,7 +111,7 @@ func (s *server) waits(ctx context.Context, names string) error {
 	return errors.Join(err, c.Close(ctx))
 }
 
-// findPostgres looks for the programs in the path, and where Debian has them.
+// findPostgres finds the programs in the path, or in the directory of Debian.
 func findPostgres() (initdb, postgres string, err error) {
 	if initdb, err = exec.LookPath("initdb"); err == nil {
 		if postgres, err = exec.LookPath("postgres"); err == nil {
@@ -121,20 +120,20 @@ func findPostgres() (initdb, postgres string, err error) {
 	}
 	places, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if err != nil || len(places) == 0 {
-		return "", "", errors.New("initdb and postgres are not there")
+		return "", "", errors.New("initdb and postgres are not installed")
 	}
 	initdb = slices.MaxFunc(places, func(a, b string) int { return versionOf(a) - versionOf(b) })
 	return initdb, filepath.Join(filepath.Dir(initdb), "postgres"), nil
 }
 
-// versionOf returns the version in a path of Debian's.
+// versionOf returns the version in a path of Debian.
 func versionOf(path string) int {
 	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // 0 sorts last
 	return n
 }
 
-// unprivileged returns whom the server runs as, and gives them the directory. nil means as this
-// process does.
+// unprivileged returns the user as which the server runs, and makes that user the owner of the
+// directory. nil means the user of this process.
 func unprivileged(dir string) (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
@@ -154,8 +153,8 @@ func unprivileged(dir string) (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, os.Chown(dir, int(uid), int(gid))
 }
 
-// command is a command in the server's directory. A signal to this process's group, from a
-// terminal, does not reach it: stop ends it.
+// command returns a command in the server's directory. It has its own process group, so that a
+// signal from the terminal does not end it before stop does.
 func (s *server) command(name string, args ...string) *exec.Cmd {
 	c := exec.Command(name, args...)
 	c.Dir = s.dir
@@ -183,7 +182,7 @@ func (s *server) await(ctx context.Context) error {
 // stop ends the server and removes its directory.
 func (s *server) stop() error {
 	if s.process != nil {
-		// it rolls back and ends; if it has ended already, so much the better
+		// the server rolls back and ends; an error means that it has already ended
 		_ = s.process.Process.Signal(os.Interrupt)
 		if err := s.process.Wait(); err != nil {
 			return fmt.Errorf("postgres: %w: %.500s", err, s.log.String())
@@ -192,7 +191,7 @@ func (s *server) stop() error {
 	return os.RemoveAll(s.dir)
 }
 
-// fresh makes an empty database, and returns its address.
+// fresh creates an empty database, and returns its address.
 func (s *server) fresh(ctx context.Context, name string) (address string, err error) {
 	c, err := pgx.Connect(ctx, s.address)
 	if err != nil {

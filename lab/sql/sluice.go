@@ -16,14 +16,14 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// theSluice is a ledger as a host uses it.
+// theSluice is a ledger of Sluice, as a host uses it.
 type theSluice struct {
 	l      *ledger.Ledger
 	dir    string
 	values []string
 }
 
-// openSluice makes a ledger with the question.
+// openSluice creates a ledger with the question.
 func openSluice(ctx context.Context, dir string) (contestant, error) {
 	return openSluiceBy(ctx, dir, ledger.Options{})
 }
@@ -49,8 +49,8 @@ func openSluiceBy(ctx context.Context, dir string, options ledger.Options) (cont
 
 func (s *theSluice) close() error { return s.l.Close() }
 
-// checkpoints returns how many have begun: each begins a segment of the journal, which has a number
-// for a name.
+// checkpoints returns the number of checkpoints that have begun. Each begins a segment of the
+// journal, whose name is its number.
 func (s *theSluice) checkpoints() (int, error) {
 	segments, err := os.ReadDir(filepath.Join(s.dir, "ledger.db.journal"))
 	newest := 0
@@ -99,8 +99,8 @@ func (s *theSluice) read(ctx context.Context, name string) (levels int, err erro
 	return len(state.Chains[0].Levels), nil
 }
 
-// size counts the file with its journal, after the checkpoint that a copy makes first: the commits
-// of a small ledger are in the journal alone until then.
+// size returns the size of the file with its journal, after the checkpoint that precedes a copy.
+// Before that checkpoint, the commits of a small ledger are only in the journal.
 func (s *theSluice) size(ctx context.Context) (written, compact int64, err error) {
 	copied := filepath.Join(s.dir, "compact")
 	defer os.Remove(copied)
@@ -112,7 +112,8 @@ func (s *theSluice) size(ctx context.Context) (written, compact int64, err error
 	return written, small.Bytes, err
 }
 
-// bytesIn returns the bytes of files, and of those in directories. What is not there has none.
+// bytesIn returns the total size of files, and of the files in directories. Missing files count as
+// 0.
 func bytesIn(paths ...string) (sum int64, err error) {
 	for _, path := range paths {
 		err := filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {

@@ -12,8 +12,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// sqliteObject has a plus before its parameter because SQLite 3.54 in C would otherwise plan it
-// anew each time it is run, which takes four times as long as the query.
+// sqliteObject has a plus before its parameter, because SQLite 3.54 in C would otherwise plan it
+// again for each execution, which takes four times as long as the query.
 const sqliteObject = selectObject + `WHERE o.name = +? ORDER BY l.epsilon`
 
 const sqliteSchema = `
@@ -37,7 +37,7 @@ const sqliteSchema = `
 		number INTEGER PRIMARY KEY, previous INTEGER NOT NULL, public BLOB NOT NULL, hidden BLOB NOT NULL, hashes BLOB NOT NULL);
 	INSERT INTO counters VALUES (1, 0, 0, 0);`
 
-// sqlite is a database in a file. One connection writes, another reads.
+// sqlite is a database in a file. One connection writes, and another reads.
 type sqlite struct {
 	path           string
 	writer, reader *sql.DB
@@ -48,7 +48,7 @@ type sqlite struct {
 	object, readObject                                           *sql.Stmt
 }
 
-// openSQLite opens a database with a driver, or makes it. A commit is on disk when it returns.
+// openSQLite opens or creates a database with a driver. A commit is on disk when it returns.
 func openSQLite(driver, path string) (_ *sqlite, err error) {
 	d := &sqlite{path: path}
 	defer func() {
@@ -74,14 +74,13 @@ func openSQLite(driver, path string) (_ *sqlite, err error) {
 	return d, d.prepare()
 }
 
-// openPool opens one connection. Its caches are far above the defaults, as somebody would set them
-// who wants speed.
+// openPool opens one connection. Its caches are far above the defaults, for speed.
 func openPool(driver, path string) (*sql.DB, error) {
 	db, err := sql.Open(driver, path)
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(1) // settings are those of a connection, so there must be only one, for ever
+	db.SetMaxOpenConns(1) // the settings apply to one connection only
 	for _, setting := range []string{
 		"journal_mode = WAL", "synchronous = FULL", "cache_size = -262144", "mmap_size = 1073741824", "busy_timeout = 10000",
 	} {
@@ -150,8 +149,8 @@ func (d *sqlite) hashes(event uint64) (stored []byte, err error) {
 	return stored, err
 }
 
-// No call of a prepared statement takes a context that ends: one of the drivers starts a goroutine
-// for each that does.
+// Calls of prepared statements have no context that can end, because one of the drivers starts a
+// goroutine for each call with such a context.
 
 func (d *sqlite) begin(p *page) error {
 	if _, err := d.begins.Exec(); err != nil {
@@ -183,7 +182,7 @@ func (d *sqlite) begin(p *page) error {
 	return nil
 }
 
-// findObject returns an object, or nil if there is none of that name.
+// findObject returns the object with a name, or nil if it does not exist.
 func findObject(query *sql.Stmt, name string) (*object, error) {
 	rows, err := query.Query(name)
 	if err != nil {
@@ -219,7 +218,7 @@ func (d *sqlite) write(p *page) error {
 			return err
 		}
 	}
-	// That events have numbers of their own keeps a second process from writing.
+	// A second writing process fails here, because the numbers of events are unique.
 	for _, e := range p.events {
 		if _, err := d.addEvent.Exec(e.number, e.previous, e.public, e.hidden, e.hashes); err != nil {
 			return err
@@ -282,7 +281,7 @@ func (d *sqlite) over(name string, epsilon privacy.Epsilon) (n int, err error) {
 
 func (d *sqlite) read(name string) (*object, error) { return findObject(d.readObject, name) }
 
-// size counts the file with its log, after a checkpoint.
+// size returns the size of the file with its log, after a checkpoint.
 func (d *sqlite) size(ctx context.Context) (written, compact int64, err error) {
 	if _, err := d.writer.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`); err != nil {
 		return 0, 0, err

@@ -16,24 +16,24 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// valuesAsked is how many values the question has.
+// valuesAsked is the number of values of the question.
 const valuesAsked = 4
 
-// truthOf is what an object would say; any fixed value would do.
+// truthOf returns the true value of an object, which can be any fixed value.
 func truthOf(name string) int { return int(name[len(name)-1]) % valuesAsked }
 
-// tenths returns an ε of so many tenths.
+// tenths returns an ε of n tenths.
 func tenths(n int) (privacy.Epsilon, error) { return privacy.EpsilonFromNano(int64(n) * 100_000_000) }
 
-// contestant is a ledger, however it is made.
+// contestant is a ledger of any engine.
 type contestant interface {
 	enroll(ctx context.Context, names []string, limit, ceiling privacy.Epsilon) error
 	raise(ctx context.Context, key string, epsilon privacy.Epsilon) error
-	// release carries out an order so that many callers are fastest.
+	// release executes an order, in the way that is fastest for many callers.
 	release(ctx context.Context, o order) error
 	read(ctx context.Context, name string) (levels int, err error)
-	// size returns the bytes on disk: all that the ledger uses once its log is brought into its file,
-	// and what a compacted copy takes.
+	// size returns the size on disk after the log is written to the file, and the size of a
+	// compacted copy.
 	size(ctx context.Context) (written, compact int64, err error)
 	close() error
 }
@@ -63,7 +63,7 @@ func (h byHand) release(_ context.Context, o order) error {
 	return err
 }
 
-// releaseEach is release in a transaction of its own.
+// releaseEach is release with one transaction for each order.
 func (h byHand) releaseEach(_ context.Context, o order) error {
 	_, err := h.book.release(o)
 	return err
@@ -83,53 +83,53 @@ func (h byHand) read(_ context.Context, name string) (levels int, err error) {
 func (h byHand) size(ctx context.Context) (written, compact int64, err error) { return h.db.size(ctx) }
 func (h byHand) close() error                                                 { return h.db.close() }
 
-// engine makes contestants of one kind.
+// engine opens contestants of one kind.
 type engine struct {
 	name    string
-	driver  string // the module of the driver, of a database
+	driver  string // the module of the driver of a database
 	version string
-	missing error // why it takes no part
+	missing error // why the engine is not measured
 	open    func(ctx context.Context, dir string) (contestant, error)
 }
 
-// race has all engines do the same, in turns, and keeps what it measures.
+// race runs the same operations on all engines, in turns, and records the measurements.
 type race struct {
 	engines []*engine
 	objects int
 	rounds  int
-	grouped bool          // no caller has a transaction of its own, but one who is alone
-	sustain time.Duration // how long a sustained row takes, at least
-	memory  int64         // what Sluice may have in memory that is not in the file yet, in bytes
+	grouped bool          // skip the rows with a transaction for each order of several callers
+	sustain time.Duration // shortest time of a sustained row
+	memory  int64         // of Sluice, for data that is not in the file yet, in bytes
 	dir     string
 	say     func(format string, args ...any)
 	results []result
 }
 
-// result is what one operation came to: a sample for each engine and round.
+// result is the result of one operation: a sample for each engine and round.
 type result struct {
 	operation string
 	unit      unit
-	samples   [][]sample // by engine; empty for one that takes no part
+	samples   [][]sample // by engine; empty for an engine that is not measured
 }
 
-// unit says how the samples of an operation are shown.
+// unit is the unit of the samples of an operation.
 type unit int
 
 const (
-	aSecond unit = iota // the more the better
+	aSecond unit = iota // operations a second
 	bytesEach
 )
 
-// sample is one measurement: a number of operations a second or of bytes, and what callers waited.
+// sample is one measurement: a number of operations a second or of bytes, and the waits of callers.
 type sample struct {
 	value       float64
-	tail        time.Duration // the 99th percentile; 0 if nobody waited
-	worst       time.Duration // all but one in a thousand waited less; 0 if nobody waited
+	tail        time.Duration // 99th percentile of the waits; 0 if they are not measured
+	worst       time.Duration // 99.9th percentile of the waits; 0 if they are not measured
 	checkpoints int           // of Sluice, in a sustained row
 	took        time.Duration // of a sustained row
 }
 
-// field are the contestants that are open, by engine; nil for one that takes no part.
+// field has the open contestants, by engine. An engine that is not measured has nil.
 type field []contestant
 
 func (r *race) open(ctx context.Context) (f field, err error) {
@@ -163,10 +163,11 @@ func (f field) close() (err error) {
 	return err
 }
 
-// measure has a contestant do something, and measures it.
+// measure runs an operation of a contestant, and measures it.
 type measure func(c contestant) (sample, error)
 
-// turn has every contestant do something once, one after the other. Each round another one begins.
+// turn runs an operation once on every contestant, one after the other. Each round begins with
+// another contestant.
 func (r *race) turn(ctx context.Context, operation string, u unit, f field, round int, do measure) error {
 	for i := range f {
 		at := (i + round) % len(f)
@@ -198,7 +199,7 @@ func (r *race) samples(operation string, u unit) [][]sample {
 	return r.results[len(r.results)-1].samples
 }
 
-// rate measures how many of n things are done a second.
+// rate measures how many of n operations are done a second.
 func rate(n int, do func() error) (sample, error) {
 	began := time.Now()
 	err := do()
@@ -213,10 +214,10 @@ func namesOf(n int) []string {
 	return names
 }
 
-// levelsRaised is how many levels everybody has after a life of raises.
+// levelsRaised is the number of levels of each object after the raises of a life.
 const levelsRaised = 3
 
-// raises enrolls everybody and raises them to three levels.
+// raises enrolls all objects, and raises them to three levels.
 func (r *race) raises(ctx context.Context, f field, life int) error {
 	names := namesOf(r.objects)
 	ceiling, err := tenths(5000)
@@ -244,7 +245,7 @@ func (r *race) raises(ctx context.Context, f field, life int) error {
 	return nil
 }
 
-// sizes measures the files of everybody with three levels.
+// sizes measures the files with all objects at three levels.
 func (r *race) sizes(ctx context.Context, f field) error {
 	written, compact := make([]float64, len(f)), make([]float64, len(f))
 	for i, c := range f {
@@ -268,7 +269,7 @@ func (r *race) sizes(ctx context.Context, f field) error {
 	return nil
 }
 
-// reads measures reading the state of one object after the other, in random order.
+// reads measures reads of the states of single objects, in random order.
 func (r *race) reads(ctx context.Context, f field) error {
 	const chunk = 20_000
 	names := namesOf(r.objects)
@@ -295,12 +296,12 @@ func (r *race) reads(ctx context.Context, f field) error {
 	return nil
 }
 
-// orders hands out orders nobody has had before: everybody at the next ε, in random order, and so
-// on.
+// orders returns new orders: all objects at the next ε, in random order, then all at the ε after
+// it, and so on.
 type orders struct {
 	names  []string
 	made   int
-	rising bool // so are their keys, as those with a time in front do; else they are in no order
+	rising bool // keys rise, as keys that begin with a time do; otherwise they are in no order
 }
 
 func newOrders(n int) *orders {
@@ -320,7 +321,7 @@ func (o *orders) next(n int) (all []order, err error) {
 	return all, nil
 }
 
-// at returns an order by its number.
+// at returns the order with a number.
 func (o *orders) at(n int) (order, error) {
 	name := o.names[n%len(o.names)]
 	epsilon, err := tenths(1 + levelsRaised + n/len(o.names))
@@ -331,7 +332,7 @@ func (o *orders) at(n int) (order, error) {
 	return order{key: fmt.Sprintf("order-%016x", key), object: name, epsilon: epsilon, truth: truthOf(name)}, err
 }
 
-// releases measures durable releases of one object each, by some callers at a time.
+// releases measures durable releases of single objects by concurrent callers.
 func (r *race) releases(ctx context.Context, f field, o *orders, callers int) error {
 	for round := range r.rounds {
 		shared, err := o.next(max(300, callers*40))
@@ -374,13 +375,12 @@ func (r *race) releases(ctx context.Context, f field, o *orders, callers int) er
 	return nil
 }
 
-// enoughCheckpoints is how many checkpoints a sustained row has at least, so that what they cost
-// counts.
+// enoughCheckpoints is the smallest number of checkpoints in a sustained row, so that it includes
+// their cost.
 const enoughCheckpoints = 20
 
-// sustained measures the same for a time, with whatever has to be done in the background now and
-// then. Sluice, which comes first, goes on until it has made enough checkpoints, and the others for
-// as long.
+// sustained measures releases for some time, including the background work. Sluice is first, and
+// runs until it has written enough checkpoints. The other engines run for the same time.
 func (r *race) sustained(ctx context.Context, f field, o *orders, callers int) error {
 	name, began, most := fmt.Sprintf("release, %d callers, grouped, sustained", callers), o.made, 0
 	if o.rising {
@@ -393,7 +393,7 @@ func (r *race) sustained(ctx context.Context, f field, o *orders, callers int) e
 			return one, err
 		}
 		start := time.Now()
-		var over atomic.Int64 // when it is, if there were enough checkpoints
+		var over atomic.Int64 // end of the measurement, if there were enough checkpoints
 		over.Store(int64(length))
 		one, done, err := crowd(callers, func(i int) (order, bool, error) {
 			next, err := o.at(began + i)
@@ -426,7 +426,7 @@ func (r *race) sustained(ctx context.Context, f field, o *orders, callers int) e
 	return err
 }
 
-// checkpoints returns how many Sluice has made; 0 of any other.
+// checkpoints returns the number of checkpoints of Sluice, and 0 for other engines.
 func checkpoints(c contestant) (int, error) {
 	if s, is := c.(*theSluice); is {
 		return s.checkpoints()
@@ -434,7 +434,7 @@ func checkpoints(c contestant) (int, error) {
 	return 0, nil
 }
 
-// each returns orders one after the other.
+// each returns a function that returns orders by their index.
 func each(all []order) func(i int) (order, bool, error) {
 	return func(i int) (o order, more bool, err error) {
 		if more = i < len(all); more {
@@ -444,8 +444,8 @@ func each(all []order) func(i int) (order, bool, error) {
 	}
 }
 
-// crowd has callers carry out orders, each the next one, until there are no more, and returns how
-// many there were.
+// crowd runs concurrent callers, which execute the next order until there are no more. It returns
+// the number of orders.
 func crowd(callers int, orders func(i int) (order, bool, error), release func(order) error) (sample, int, error) {
 	waits, faults := make([][]time.Duration, callers), make([]error, callers)
 	var next atomic.Int64
@@ -485,7 +485,7 @@ func (r *race) run(ctx context.Context, lives int) error {
 	return nil
 }
 
-// life is that of new, empty ledgers. The last one goes on to single orders.
+// life measures new, empty ledgers. The last life also measures single orders.
 func (r *race) life(ctx context.Context, life int, last bool) (err error) {
 	f, err := r.open(ctx)
 	if err != nil {
@@ -496,7 +496,7 @@ func (r *race) life(ctx context.Context, life int, last bool) (err error) {
 		return err
 	}
 	if !last {
-		return r.sizes(ctx, f) // compacting would change what comes after it
+		return r.sizes(ctx, f) // not in the last life, because compacting would affect later measurements
 	}
 	if err := r.reads(ctx, f); err != nil {
 		return err

@@ -117,11 +117,11 @@ func (v *checker) checkLog(about event.About, checkpoint string, keys note.Verif
 	}
 	v.Head, v.read = api.Head{Origin: read.Origin, Events: read.Size, Root: read.Root}, true
 	if keys != nil {
-		_, beside, err := openCosigned([]byte(checkpoint), keys)
+		_, cosigners, err := openCosigned([]byte(checkpoint), keys)
 		if v.Signed = err == nil; err != nil {
 			v.fault("the checkpoint: %v", err)
 		}
-		v.Cosigned, v.Ignored = beside.Known, beside.Unknown
+		v.Cosigned, v.Ignored = cosigners.Known, cosigners.Unknown
 	}
 	if origin := about.Origin(); v.Head.Origin != origin {
 		v.fault("the checkpoint is of the log %q, the ledger's is %q", v.Head.Origin, origin)
@@ -133,9 +133,9 @@ func (v *checker) checkLog(about event.About, checkpoint string, keys note.Verif
 // and its leaf according to the document.
 type proven struct {
 	item
-	what string // the text of the fault if the event has another leaf
-	salt says.Hex
-	leaf tlog.Hash
+	fault string // the text of the fault if the event has another leaf
+	salt  says.Hex
+	leaf  tlog.Hash
 }
 
 // check compares the leaf of an event, as computed from the fields of the document, with the leaf
@@ -147,17 +147,17 @@ func (v *checker) check(ev event.Event, p proven) {
 	}
 	if ev.Erased == nil {
 		if len(p.salt) != len(ev.Salt) {
-			v.faultOf(p.item, "a salt of %d bytes; it has %d", len(p.salt), len(ev.Salt))
+			v.faultOf(p.item, "the salt has %d bytes instead of %d", len(p.salt), len(ev.Salt))
 			return
 		}
 		copy(ev.Salt[:], p.salt)
 	}
 	if !event.InLog(ev.Time) {
-		v.faultOf(p.item, "the time %v is none of a log", ev.Time)
+		v.faultOf(p.item, "the time %v is not a time that a log can have", ev.Time)
 		return
 	}
 	if ev.Leaf() != p.leaf {
-		v.faultOf(p.item, "%s", p.what)
+		v.faultOf(p.item, "%s", p.fault)
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// processorTime is what this process has used of all processors. Others that wait for them do not
-// count.
+// processorTime returns the processor time that this process has used. It does not depend on the
+// load of the machine.
 func processorTime() time.Duration {
 	var usage syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {

@@ -4,5 +4,5 @@ package evidence
 
 import "time"
 
-// processorTime is known on Linux only; elsewhere memory is checked, and not time.
+// processorTime returns 0: on other systems than Linux only memory is checked.
 func processorTime() time.Duration { return 0 }

@@ -26,8 +26,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// A hostile host signs what it likes. Its documents are well-formed, their leaves and their
-// signature fit, and what they say need not make sense: so every check of a verifier is reached.
+// hostileHost signs documents of any content. They are well-formed, and their leaves and signatures
+// are valid, so that every check of a verifier is reached.
 type hostileHost struct {
 	t      testing.TB
 	signer note.Signer
@@ -46,7 +46,7 @@ func newHostileHost(t testing.TB) *hostileHost {
 	return &hostileHost{t, signer, note.VerifierList(key), event.About{Created: event.Created{ID: [16]byte{1}, Currency: "USD", LogKey: public}, At: hostileTime}}
 }
 
-// statement signs a statement about "ann" of some facts, which become the events of a log from its
+// statement signs a statement about "ann" with some facts. These are the events of a log from the
 // second one on.
 func (h *hostileHost) statement(says []said.Detail) []byte {
 	h.t.Helper()
@@ -89,8 +89,8 @@ func policyOf(t testing.TB, text string) *policy.Policy {
 	return &p
 }
 
-// kindsOfPolicies are texts of each kind whose ceilings take the most work for their length. Each
-// number gives another one.
+// kindsOfPolicies returns for each kind of policy a function that writes a policy whose ceiling
+// takes the most work for its length. Each number gives another policy.
 func kindsOfPolicies() map[string]func(i int) string {
 	const start = `"start":"2027-01-01T00:00:00Z"`
 	list := func(n int, item func(k int) string) string {
@@ -140,7 +140,8 @@ func kindsOfPolicies() map[string]func(i int) string {
 	}
 }
 
-// hostileStatements are the facts of statements of about n times the same size.
+// hostileStatements returns functions that make the facts of statements of a size that is about
+// proportional to n.
 func hostileStatements(t testing.TB) map[string]func(n int) []said.Detail {
 	question := &said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: "direct"}
 	enrolled := &said.Enrolled{Object: "ann", Question: "q", Cap: epsilonOf(900e9)}
@@ -245,7 +246,7 @@ func hostileStatements(t testing.TB) map[string]func(n int) []said.Detail {
 			Object: "ann", Chains: slices.Repeat([]said.ForgottenChain{{Question: "q", Spent: epsilonOf(1)}}, 500),
 		}}},
 		"nothing is defined": {200, nil, says{&said.Released{Object: "ann", Question: "none", Epsilon: epsilonOf(1)}}},
-		"somebody else":      {200, says{question}, says{&said.Withdrawn{Object: "bob"}}},
+		"another object":     {200, says{question}, says{&said.Withdrawn{Object: "bob"}}},
 		"finite": {100, says{about, enrolled}, says{&said.Released{
 			Object: "ann", Question: "q", Epsilon: m.Family.Epsilons()[0], Response: m.Outputs[0][len(m.Outputs[0])-1], Method: "raise",
 		}}},
@@ -399,7 +400,7 @@ func (h *hostileHost) receipt(n int, q api.Question, epsilon privacy.Epsilon, re
 			Salt: shown.Salt[:], Withheld: shown.Withheld[:],
 		})
 	}
-	add(&event.Withdrawn{Object: "o"}) // stands for the settled event
+	add(&event.Withdrawn{Object: "o"}) // in place of the settled event
 	proof, edge := proofOf(h.t, log, log[:len(log)-1])
 	signed, err := merkle.Checkpoint{Origin: h.about.Origin(), Size: edge.Size(), Root: edge.Root()}.Sign(h.signer)
 	check.Must(h.t, err)
@@ -407,19 +408,19 @@ func (h *hostileHost) receipt(n int, q api.Question, epsilon privacy.Epsilon, re
 	return text(h.t, r)
 }
 
-// cost is what it takes to read and verify a document.
+// cost is the memory and the time that are needed to read and verify a document.
 type cost struct {
 	bytes, allocated, kept, peak int
 	processor                    time.Duration
 }
 
 func (c cost) String() string {
-	return fmt.Sprintf("%d bytes take %d bytes of memory for each, of which %d are in use at a time and %d are kept, and %d ns",
+	return fmt.Sprintf("%d bytes; for each byte, %d bytes are allocated, %d in use at the peak, %d kept, and %d ns used",
 		c.bytes, c.allocated/c.bytes, c.peak/c.bytes, c.kept/c.bytes, int(c.processor)/c.bytes)
 }
 
-// costOf measures a document. Memory is all that is allocated, also what is free again before the
-// end; and what is still in use then.
+// costOf measures a document: all memory that is allocated, the memory that is still in use at the
+// end, and the processor time.
 func costOf(data []byte, verify func([]byte) (document any, read bool)) (c cost) {
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -436,9 +437,8 @@ func costOf(data []byte, verify func([]byte) (document any, read bool)) (c cost)
 	return c
 }
 
-// peakOf measures how much memory is in use at a time while a document is read and verified: the
-// most that any of many garbage collections, one after another, has found in use. That is never
-// less than what was in use then, and at most all that is allocated.
+// peakOf measures the peak of memory in use while a document is read and verified. It runs one
+// garbage collection after another, and returns the most that any of them has found in use.
 func peakOf(data []byte, verify func([]byte) (document any, read bool)) int {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	inUse := func() uint64 {
@@ -454,7 +454,7 @@ func peakOf(data []byte, verify func([]byte) (document any, read bool)) int {
 	for most := before; ; most = max(most, inUse()) {
 		select {
 		case document := <-done:
-			most = max(most, inUse()) // the document and what was found
+			most = max(most, inUse()) // with the document and its faults
 			runtime.KeepAlive(document)
 			return int(most - before)
 		default:
@@ -462,15 +462,16 @@ func peakOf(data []byte, verify func([]byte) (document any, read bool)) int {
 	}
 }
 
-// wantLinear checks that a document of four times the size takes four times the work. Memory is
-// counted, and must fit. Time is measured on a machine that others use too: it must fit once in a
-// few tries, and twice as much as is proportional is no fault. So must the peak of memory.
+// wantLinear checks that the cost of a document is linear in its size, for two sizes of which one
+// is four times the other. Allocated and kept memory must be within their limits in each try. Time
+// and peak memory depend on other processes, so they must be within theirs in one of a few tries;
+// time may be up to twice the proportional time.
 func wantLinear(t *testing.T, name string, document func(n int) []byte, verify func([]byte) (document any, read bool)) {
 	t.Helper()
 	const kept = 64 // bytes of memory for each byte, beside 1 MiB
 	most := kept
 	if name == "mechanisms" {
-		most *= 2 // their probabilities are checked as long integers, one mechanism after the other
+		most *= 2 // their probabilities are checked as large integers, one mechanism after the other
 	}
 	small, large := document(2), document(8)
 	if _, read := verify(small); !read {
@@ -480,7 +481,7 @@ func wantLinear(t *testing.T, name string, document func(n int) []byte, verify f
 	var one, four cost
 	for range 5 {
 		one, four = costOf(small, verify), costOf(large, verify)
-		if testenv.Race == 0 { // under its detector, collections take most of the time
+		if testenv.Race == 0 { // under the race detector, collections take most of the time
 			four.peak = peakOf(large, verify)
 		}
 		if four.allocated > (1+testenv.Race)*(1<<20+most*four.bytes) || four.kept > (1+testenv.Race)*(1<<20+kept*four.bytes) {
@@ -544,15 +545,15 @@ func TestCostOfReceipts_AnyEncoding_IsLinear(t *testing.T) {
 	}
 }
 
-// The levels of a chain may come in any order. What they cost is the highest of them, and each
-// takes the same time.
-func TestTheOrderOfLevels_DecidesNothing(t *testing.T) {
-	chain := func(n int) *toldChain {
-		c := &toldChain{}
+// The levels of a chain may be added in any order. Their cost is the highest of them, and each
+// addition takes the same time.
+func TestChainSummary_AnyOrderOfLevels_CostsTheSame(t *testing.T) {
+	chain := func(n int) *chainSummary {
+		c := &chainSummary{}
 		for i := range n {
 			epsilon := epsilonOf(n - i)
 			if i > 0 && c.method(epsilon) != event.MethodDegrade || i == 0 && c.method(epsilon) != event.MethodRaise {
-				t.Fatalf("level %d of %d comes about by %v", i, n, c.method(epsilon))
+				t.Fatalf("level %d of %d has the method %v", i, n, c.method(epsilon))
 			}
 			c.add(epsilon, event.Value{Index: i})
 		}
@@ -579,7 +580,7 @@ func TestTheOrderOfLevels_DecidesNothing(t *testing.T) {
 	t.Errorf("20,000 levels take %v, 80,000 take %v", small, large)
 }
 
-// A proof of any number of hashes is read and refused at once.
+// A proof with far too many hashes is refused in linear time.
 func TestCostOfDocuments_LongProof_IsLinear(t *testing.T) {
 	h := newHostileHost(t)
 	wantLinear(t, "proof", func(n int) []byte {
@@ -638,7 +639,7 @@ func TestVerify_LongNameOfABuyer_IsAFault(t *testing.T) {
 	}
 }
 
-// A ledger never has a longer chain.
+// A chain has at most event.MaxEntries entries, so a longer one in a statement is a fault.
 func TestVerify_ChainAboveTheBound_IsAFault(t *testing.T) {
 	h := newHostileHost(t)
 	question := &said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: "direct"}

@@ -31,7 +31,7 @@ func (l *items[T]) UnmarshalJSON(data []byte) error {
 	l.list = []T{}
 	for d.More() {
 		if int64(len(l.list))*smallestItem > d.InputOffset() {
-			return fmt.Errorf("item %d of a list: those before it are too short", len(l.list)+1)
+			return fmt.Errorf("item %d of a list: the items before it are too short", len(l.list)+1)
 		}
 		var one T
 		if err := d.Decode(&one); err != nil {
@@ -58,15 +58,15 @@ func readDocument(what string, data []byte, into any, document func() any) error
 		return errs.Invalid("the %s: %w", what, err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errs.Invalid("the %s is followed by something", what)
+		return errs.Invalid("the %s is followed by other data", what)
 	}
 	written, err := json.Marshal(document())
 	if err != nil {
 		return errs.Invalid("the %s: %w", what, err)
 	}
 	if at := firstDifference(data, written); at >= 0 {
-		return errs.Invalid("the %s is not written as a ledger writes it, in one line without spaces or an end: "+
-			"from byte %d on it is %q where there should be %q", what, at, excerpt(data, at), excerpt(written, at))
+		return errs.Invalid("the %s is not written as a ledger writes it, in one line without spaces or a newline: "+
+			"from byte %d on it has %q instead of %q", what, at, excerpt(data, at), excerpt(written, at))
 	}
 	return nil
 }
@@ -100,7 +100,7 @@ func sameText(want, got any) error {
 	if at := firstDifference(is, wanted); at >= 0 {
 		const before = 20 // shown bytes before the difference
 		from := max(0, at-before)
-		return fmt.Errorf("%q where there should be %q", excerpt(is, from), excerpt(wanted, from))
+		return fmt.Errorf("%q instead of %q", excerpt(is, from), excerpt(wanted, from))
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func excerpt(text []byte, from int) []byte {
 func aboutOf(ledger string, created time.Time, currency, logKey string) (event.About, error) {
 	id, err := uuid.Parse(ledger)
 	if err == nil && id.String() != ledger {
-		err = fmt.Errorf("%q is no UUID in the usual form", ledger)
+		err = fmt.Errorf("%q is not a UUID in its standard form", ledger)
 	}
 	return event.About{Created: event.Created{ID: id, Currency: currency, LogKey: logKey}, At: created}, err
 }

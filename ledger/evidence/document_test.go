@@ -14,7 +14,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
-// goldenKeys are those by which the golden documents are signed. They verify for ever.
+// goldenKeys returns the keys that signed the golden documents.
 func goldenKeys(t testing.TB) note.Verifiers {
 	t.Helper()
 	v := check.Value(note.NewVerifier("example.com/office+9fdd85bd+AYqI4910CfGV/VLbLTy6XXLKZwm/HZQSG/N0iAG0D29c"))(t)
@@ -27,8 +27,8 @@ func text(t testing.TB, d any) []byte {
 	return data
 }
 
-// The golden documents are read, and are sound, without any ledger.
-func TestGoldenDocumentsAreSound(t *testing.T) {
+// The golden documents of earlier versions can be read and verified, without a ledger.
+func TestVerify_GoldenDocuments_AreSound(t *testing.T) {
 	for _, name := range []string{"receipt-v4.json", "statement-v4.json", "statement-forgotten-v4.json"} {
 		data := check.Value(os.ReadFile(filepath.Join("..", "testdata", "golden", name)))(t)
 		var checked Checked
@@ -83,7 +83,7 @@ func FuzzReadStatement(f *testing.F) {
 	})
 }
 
-// unwitnessed returns a checkpoint with its first signature alone.
+// unwitnessed returns a checkpoint with only its first signature.
 func unwitnessed(checkpoint string) string {
 	text, lines, _ := strings.Cut(checkpoint, "\n\n")
 	first, _, _ := strings.Cut(lines, "\n")

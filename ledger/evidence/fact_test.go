@@ -26,13 +26,13 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Statements that people have must stay readable, and mean the same. After a change that is meant,
-// write the golden facts anew with
+// Statements that were issued must stay readable, with the same meaning. After an intended change,
+// write the golden facts again with
 //
 //	go test ./ledger/evidence -run Golden -update
 //
-// and look at every line that has changed.
-var update = flag.Bool("update", false, "write the golden files anew")
+// and check every line that has changed.
+var update = flag.Bool("update", false, "write the golden files again")
 
 // entry is an event with its leaf.
 type entry struct {
@@ -40,7 +40,7 @@ type entry struct {
 	Leaf tlog.Hash
 }
 
-// factsOf returns the events of a log as statements have them.
+// factsOf returns the events of a log as facts of a statement.
 func factsOf(t testing.TB, log []entry) (facts []Fact) {
 	t.Helper()
 	g := event.NewGlossary()
@@ -51,8 +51,8 @@ func factsOf(t testing.TB, log []entry) (facts []Fact) {
 	return facts
 }
 
-// everyFact is a log with all that a statement can tell, each kind with its optional fields and
-// without.
+// everyFact returns a log with each kind of event that a statement can have, with and without the
+// optional fields.
 func everyFact(t testing.TB) (log []entry) {
 	t.Helper()
 	e := privacy.MustEpsilon
@@ -102,8 +102,8 @@ func everyFact(t testing.TB) (log []entry) {
 	return log
 }
 
-// The golden file was written when a fact was one struct with the fields of all kinds.
-func TestGoldenFacts(t *testing.T) {
+// The JSON of facts is unchanged since the golden file was written.
+func TestFact_GoldenJSON_IsUnchanged(t *testing.T) {
 	var lines strings.Builder
 	for _, f := range factsOf(t, everyFact(t)) {
 		lines.Write(text(t, f))
@@ -112,10 +112,10 @@ func TestGoldenFacts(t *testing.T) {
 	fixture.Golden(t, "testdata/golden/facts-v4.txt", lines.String(), *update)
 }
 
-// field is one of a fact's, as JSON has it.
+// field is a field of a fact in JSON.
 type field struct{ name, value string }
 
-// fieldsOf returns the fields of a fact in their order.
+// fieldsOf returns the fields of a fact in order.
 func fieldsOf(t testing.TB, fact []byte) (all []field) {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(fact))
@@ -129,7 +129,7 @@ func fieldsOf(t testing.TB, fact []byte) (all []field) {
 	return all
 }
 
-// joined writes a fact of its fields.
+// joined returns the JSON of a fact with some fields.
 func joined(fields []field) string {
 	var all []string
 	for _, f := range fields {
@@ -138,8 +138,8 @@ func joined(fields []field) string {
 	return "{" + strings.Join(all, ",") + "}"
 }
 
-// specimens are statements whose events can be altered: those of the golden files, and one with all
-// kinds.
+// specimens returns statements whose events tests alter: those of the golden files, and one with
+// all kinds of events.
 func specimens(t testing.TB) map[string]Statement {
 	t.Helper()
 	all := map[string]Statement{"every kind": {
@@ -153,7 +153,7 @@ func specimens(t testing.TB) map[string]Statement {
 	return all
 }
 
-// textsOf are what the faults of an item say.
+// textsOf returns the texts of the faults of an item.
 func textsOf(c Checked, item int) (all []string) {
 	for _, f := range c.Faults {
 		if f.Item == item {
@@ -163,13 +163,13 @@ func textsOf(c Checked, item int) (all []string) {
 	return all
 }
 
-// oneIn is how many alterations of facts are taken at a time: no multiple of 2, so that the ways to
-// alter a field take turns.
+// oneIn returns n if one in n alterations of facts is tried. It is not a multiple of 2, so that all
+// ways to alter a field have their turn.
 func oneIn() int { return testenv.Tries(7, 1, 1) }
 
-// eachAlteration calls visit with every fact of the specimens, altered by change (in the quick
-// form, with one alteration in [oneIn]), and what becomes of the statement with it: the error of
-// reading it, or the faults of the fact that it had not before.
+// eachAlteration alters every fact of the specimens by change. For each alteration (in the quick
+// form, one in [oneIn]) it calls judge with the result for the statement: the error of reading it,
+// or the new faults of the fact.
 func eachAlteration(t *testing.T, change func(fields []field, visit func(what string, fields []field)), judge func(what string, item int, f Fact, err error, faults []string)) {
 	t.Helper()
 	tried, stride := 0, oneIn()
@@ -195,7 +195,7 @@ func eachAlteration(t *testing.T, change func(fields []field, visit func(what st
 	}
 }
 
-func TestFactsAreReadAsTheyAreWritten(t *testing.T) {
+func TestFact_WrittenAndRead_IsTheSame(t *testing.T) {
 	for name, st := range specimens(t) {
 		back := check.Value(ReadStatement(text(t, st)))(t)
 		if !bytes.Equal(text(t, back), text(t, st)) || len(back.Events) != len(st.Events) {
@@ -231,25 +231,25 @@ func TestFactsAreReadAsTheyAreWritten(t *testing.T) {
 	}
 }
 
-// A statement tells these kinds of events by their names in the log, and no others.
-func TestTheKindsOfFacts(t *testing.T) {
-	told := map[string]bool{}
+// A statement has exactly these kinds of events, under their names in the log.
+func TestFact_Kinds_AreThoseOfStatements(t *testing.T) {
+	included := map[string]bool{}
 	for _, ev := range everyFact(t) {
-		told[ev.Change.Kind().String()] = true
+		included[ev.Change.Kind().String()] = true
 	}
-	untold := []event.Kind{event.KindTruthKey, event.KindSettled, event.KindAnswered, event.KindCancelled, event.KindNoiseKey}
+	excluded := []event.Kind{event.KindTruthKey, event.KindSettled, event.KindAnswered, event.KindCancelled, event.KindNoiseKey}
 	for k := event.Kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
 		is, known := shapes()[k.String()]
-		check.That(t, known != slices.Contains(untold, k) && known == told[k.String()], "%s: %v", k, known)
+		check.That(t, known != slices.Contains(excluded, k) && known == included[k.String()], "%s: %v", k, known)
 		check.That(t, !known || reflect.New(is.detail).Interface().(says.Detail).Kind() == k.String(),
 			"%s is %v", k, is.detail)
 	}
-	if len(shapes()) != len(told) || len(told) != 18 {
-		t.Errorf("%d kinds, %d of them in the log", len(shapes()), len(told))
+	if len(shapes()) != len(included) || len(included) != 18 {
+		t.Errorf("%d kinds, %d of them in the log", len(shapes()), len(included))
 	}
 }
 
-func TestAFactHasNoFieldOfAnotherKind(t *testing.T) {
+func TestFact_FieldOfAnotherKind_IsRefused(t *testing.T) {
 	values := map[string]string{"more": "1", "settled": "true", "key": `"k"`} // of all fields, and of some that no kind has
 	has := map[[2]string]bool{}                                               // by kind and field
 	for _, st := range specimens(t) {
@@ -281,7 +281,7 @@ func TestAFactHasNoFieldOfAnotherKind(t *testing.T) {
 	check.That(t, n >= 4000/oneIn(), "only %d alterations", n)
 }
 
-func TestAFactHasAllFieldsOfItsKind(t *testing.T) {
+func TestFact_AlteredField_IsRefused(t *testing.T) {
 	n := 0
 	eachAlteration(t, func(fields []field, visit func(string, []field)) {
 		for i, one := range fields {
@@ -300,16 +300,16 @@ func TestAFactHasAllFieldsOfItsKind(t *testing.T) {
 		}
 	}, func(what string, _ int, _ Fact, err error, faults []string) {
 		n++
-		check.That(t, err != nil || len(faults) != 0, "%s: nobody notices", what)
+		check.That(t, err != nil || len(faults) != 0, "%s: no error and no fault", what)
 		if err == nil && (strings.HasSuffix(what, " null") || strings.HasSuffix(what, " twice") || strings.HasSuffix(what, " in capitals") || strings.HasSuffix(what, " before another")) {
-			t.Errorf("%s: it is read, and only then found to be wrong: %q", what, faults)
+			t.Errorf("%s: it is found only by Verify, not by the reader: %q", what, faults)
 		}
 	})
 	check.That(t, n >= 3000/oneIn(), "only %d alterations", n)
 }
 
-// Whatever else a fact says that it is, it is refused, and in plain words.
-func TestAFactOfAnotherKind(t *testing.T) {
+// A fact whose kind is replaced by another one is refused, and the error names an unknown kind.
+func TestFact_AnotherKind_IsRefused(t *testing.T) {
 	kinds := []string{"", "x", "Sold", " sold", "event", strings.Repeat("k", 1000)}
 	for k := event.Kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
 		kinds = append(kinds, k.String())
@@ -321,7 +321,7 @@ func TestAFactOfAnotherKind(t *testing.T) {
 			}
 		}
 	}, func(what string, item int, _ Fact, err error, faults []string) {
-		check.That(t, err != nil || len(faults) != 0, "%s: nobody notices", what)
+		check.That(t, err != nil || len(faults) != 0, "%s: no error and no fault", what)
 		kind := what[strings.LastIndex(what, ": ")+2:]
 		if _, known := shapes()[kind]; known {
 			return
@@ -332,8 +332,8 @@ func TestAFactOfAnotherKind(t *testing.T) {
 	})
 }
 
-// A fact that was not read may say nothing. That is found, too.
-func TestAFactThatSaysNothing(t *testing.T) {
+// A fact without a detail, such as the zero value, is a fault, and its JSON is refused.
+func TestFact_WithoutDetail_IsRefused(t *testing.T) {
 	var f Fact
 	if got, want := string(text(t, f)), `{"event":0,"time":"0001-01-01T00:00:00Z","kind":"","salt":"","leaf":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}`; got != want || f.Kind() != "" {
 		t.Errorf("%s of the kind %q, want %s", got, f.Kind(), want)
@@ -346,8 +346,8 @@ func TestAFactThatSaysNothing(t *testing.T) {
 	}
 }
 
-// A fault of a fact names whom that is about, of every kind.
-func TestFactsNameWhomTheyAreAbout(t *testing.T) {
+// A fault of a fact names the object that the fact is about, for each kind.
+func TestFact_About_IsTheObjectOfTheEvent(t *testing.T) {
 	log := everyFact(t)
 	facts := factsOf(t, log)
 	for i, ev := range log {

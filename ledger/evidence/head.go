@@ -24,6 +24,6 @@ func openCosigned(signed []byte, keys note.Verifiers) (api.Head, merkle.Cosigner
 	if keys == nil {
 		keys = note.VerifierList()
 	}
-	c, beside, err := merkle.Open(signed, keys)
-	return api.Head{Origin: c.Origin, Events: c.Size, Root: c.Root}, beside, err
+	c, cosigners, err := merkle.Open(signed, keys)
+	return api.Head{Origin: c.Origin, Events: c.Size, Root: c.Root}, cosigners, err
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/event"
 )
 
-// FuzzHex holds that whatever is read is written again, in lower case.
+// FuzzHex checks that a text that is read is written the same, in lower case.
 func FuzzHex(f *testing.F) {
 	for _, text := range []string{"", "00", "0", "fF", "FF", "zz", "0x00", " 00"} {
 		f.Add([]byte(text))
@@ -30,7 +30,7 @@ func FuzzHex(f *testing.F) {
 	})
 }
 
-// FuzzFact holds that whatever fact is read from JSON is written so that it reads the same.
+// FuzzFact checks that a fact that is read from JSON is written so that it reads the same.
 func FuzzFact(f *testing.F) {
 	for _, text := range []string{`{}`, `null`, `{"kind":"released"}`, `{"kind":"settled","key":"a","alone":true}`, `[1]`, `{"kind":"sold","sale":1,"price":-1}`} {
 		f.Add([]byte(text))
@@ -42,7 +42,7 @@ func FuzzFact(f *testing.F) {
 		}
 		once, err := json.Marshal(first)
 		if err != nil {
-			return // read, but what no ledger writes
+			return // it can be read, but no ledger writes it
 		}
 		err = json.Unmarshal(once, &second)
 		check.Need(t, err == nil, "%s is written as %s: %v", text, once, err)
@@ -52,8 +52,8 @@ func FuzzFact(f *testing.F) {
 	})
 }
 
-// Documents come from strangers.
-func TestNoDocumentAsksForMuchMoreMemoryThanItHas(t *testing.T) {
+// Documents come from untrusted sources: the memory for reading one is bounded by its size.
+func TestReadDocument_HostileInput_BoundsMemory(t *testing.T) {
 	const size = 1 << 20
 	fill := func(begin, item, end string) []byte {
 		return []byte(begin + strings.TrimSuffix(strings.Repeat(item, size/len(item)), ",") + end)
@@ -85,8 +85,8 @@ func TestNoDocumentAsksForMuchMoreMemoryThanItHas(t *testing.T) {
 		fixture.WantBounded(t, name+" as a statement", data, 40, func(b []byte) { _, _ = ReadStatement(b) })
 		fixture.WantBounded(t, name+" as a checkpoint", data, 40, func(b []byte) { _, _ = OpenCheckpoint(b, note.VerifierList()) })
 	}
-	// One event with a list of little, which is read, and only then found to be written otherwise:
-	// 128 times its size, and more under the race detector.
+	// One event with a list of tiny items is read completely before the canonical form is checked.
+	// That takes 128 times its size, and more under the race detector.
 	for name, data := range map[string][]byte{
 		"chains forgotten": fill(`{"events":[{"kind":"forgotten","chains":[`, "{},", "]}]}"),
 		"events stated":    fill(`{"events":[{"kind":"stated","events":[`, "1,", "]}]}"),

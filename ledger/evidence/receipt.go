@@ -23,9 +23,9 @@ import (
 //
 // A receipt does not reveal true values, because other events contain what chains are bound to. It
 // does not show how responses were made, because that depends on what others bought. It has only
-// commitments to that. Of the rest of the log it reveals only the numbers of the events, of the sale
-// and of the buyer, and some hashes of the tree. Its checkpoint covers the log up to the end of
-// the sale.
+// commitments to that. Of the rest of the log it reveals only the numbers of the events, of the
+// sale and of the buyer, and some hashes of the tree. Its checkpoint covers the log up to the end
+// of the sale.
 type Receipt struct {
 	Format   string    `json:"format"`   // "sluice receipt 4"
 	Ledger   string    `json:"ledger"`   // the ID of the ledger
@@ -158,11 +158,11 @@ func (r Receipt) Verify(keys note.Verifiers) Checked {
 		return v.Checked
 	}
 	r.checkHeads(v, about)
-	asked := r.asked()
-	if err := event.CheckQuestion(asked); err != nil {
+	question := r.soldQuestion()
+	if err := event.CheckQuestion(question); err != nil {
 		v.fault("%v", err)
 	}
-	q := event.NewQuestion(&event.QuestionDefined{Number: r.Evidence.Question.Number, Question: asked})
+	q := event.NewQuestion(&event.QuestionDefined{Number: r.Evidence.Question.Number, Question: question})
 	for i, one := range r.Responses {
 		r.checkResponse(v, i, one, q)
 	}
@@ -172,8 +172,8 @@ func (r Receipt) Verify(keys note.Verifiers) Checked {
 	return v.Checked
 }
 
-// asked returns the question of the sale.
-func (r *Receipt) asked() api.Question {
+// soldQuestion returns the question of the sale.
+func (r *Receipt) soldQuestion() api.Question {
 	return api.Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding, Mechanism: r.Mechanism}
 }
 
@@ -190,7 +190,7 @@ func (r *Receipt) checkHeads(v *checker, about event.About) {
 	}
 	head("ledger (its id, time of creation, currency, log key", e.Created, r.Created, &about.Created)
 	head("question (its name, values, encoding, number, time", e.Question.Proven, e.Question.Time,
-		&event.QuestionDefined{Number: e.Question.Number, Question: r.asked()})
+		&event.QuestionDefined{Number: e.Question.Number, Question: r.soldQuestion()})
 	head("buyer (its name, number, time", e.Buyer.Proven, e.Buyer.Time,
 		&event.BuyerNamed{Number: e.Buyer.Number, Name: r.Buyer})
 	head("sale (its number, ε, objects, price, refused, upgrades, what is withheld of it, time", e.Sale, r.Time,
@@ -208,16 +208,16 @@ func (r *Receipt) checkHeads(v *checker, about event.About) {
 func (r *Receipt) checkResponse(v *checker, i int, one SoldResponse, q *event.Question) {
 	at := item{i + 1, one.Event, one.Object}
 	if want := r.Evidence.Sale.Event + 1 + uint64(i); one.Event != want {
-		v.faultOf(at, "event %d is expected here: responses follow on the sale without gaps", want)
+		v.faultOf(at, "event %d is expected here: the responses follow the sale without gaps", want)
 	}
 	if one.Price < 0 {
-		v.faultOf(at, "the price is %d", one.Price)
+		v.faultOf(at, "the price is %d, must not be negative", one.Price)
 	}
 	c := &event.Sold{Sale: r.Sale, Price: uint64(one.Price)}
 	ev := event.Event{Number: one.Event, Time: r.Time, Change: c}
 	p := proven{at, "altered: the object, response, price, salt, leaf or what is withheld", one.Salt, one.Leaf}
 	if one.Erased {
-		p.what = "altered: the price, commitment or leaf of an erased response"
+		p.fault = "altered: the price, commitment or leaf of an erased response"
 		isMore := one.Object != "" || one.Response != "" || one.Withheld != nil || one.Salt != nil
 		if isMore || len(one.Commitment) != len(event.Commitment{}) {
 			v.faultOf(at, "an erased response has a price and a commitment, and nothing else")
@@ -228,7 +228,7 @@ func (r *Receipt) checkResponse(v *checker, i int, one SoldResponse, q *event.Qu
 		return
 	}
 	if one.Commitment != nil {
-		v.faultOf(at, "a commitment to a response that is there")
+		v.faultOf(at, "a response that is shown has a commitment")
 	}
 	value, known := q.Read(r.Epsilon, one.Response)
 	if !known {
@@ -245,7 +245,7 @@ func (r *Receipt) checkResponse(v *checker, i int, one SoldResponse, q *event.Qu
 // false if the commitment is invalid.
 func (v *checker) withhold(ev *event.Event, at item, commitment says.Hex) bool {
 	if len(commitment) != len(event.Commitment{}) {
-		v.faultOf(at, "what is withheld has a commitment of %d bytes; it has %d",
+		v.faultOf(at, "the commitment to what is withheld has %d bytes instead of %d",
 			len(commitment), len(event.Commitment{}))
 		return false
 	}
@@ -256,7 +256,7 @@ func (v *checker) withhold(ev *event.Event, at item, commitment says.Hex) bool {
 // checkSums checks the number of the responses and the sum of their prices.
 func (r *Receipt) checkSums(v *checker) {
 	if uint64(len(r.Responses)) != r.Objects || r.Objects == 0 {
-		v.fault("there are %d responses of %d", len(r.Responses), r.Objects)
+		v.fault("the receipt has %d responses, the sale %d", len(r.Responses), r.Objects)
 	}
 	sum, fits := int64(0), true
 	for _, one := range r.Responses {
@@ -283,13 +283,13 @@ func (r *Receipt) checkOrder(v *checker) {
 		}
 		if one.Object <= last {
 			v.faultOf(item{i + 1, one.Event, one.Object},
-				"it comes behind object %q: names come in order, each once", last)
+				"it follows object %q, but must precede it: the names are in order, each once", last)
 		}
 		last = one.Object
 	}
 	e := r.Evidence
 	if e.Created.Event != 1 {
-		v.fault("the ledger was created by event %d; a log begins with that", e.Created.Event)
+		v.fault("the ledger was created by event %d, but a log begins with that", e.Created.Event)
 	}
 	before := func(number uint64, at time.Time) {
 		if number >= e.Sale.Event || at.After(r.Time) || at.Before(r.Created) {
@@ -301,6 +301,6 @@ func (r *Receipt) checkOrder(v *checker) {
 	// A sale is one transaction. So the log also contains the sale's refused events and the
 	// settled event of its request, which follow the responses.
 	if end := e.Sale.Event + r.Objects + r.Refused + 1; v.read && (end < e.Sale.Event || v.Head.Events < end) {
-		v.fault("the checkpoint is of %d events, the sale ends with event %d", v.Head.Events, end)
+		v.fault("the checkpoint has %d events, but the sale ends with event %d", v.Head.Events, end)
 	}
 }

@@ -40,10 +40,10 @@ func proofOf(t testing.TB, log, some []entry) (proof []tlog.Hash, head *merkle.F
 	return present(proof), head
 }
 
-// Whoever has the log can prove of any of its events that it is there. In a statement none stands
-// that is not about the object, nor needed to read those that are: of one statement there would be
-// two texts, and the other would tell of somebody else's sales.
-func TestAStatementHasNothingThatIsNotNeeded(t *testing.T) {
+// A holder of the log can prove of each event that it is in the log. But an event in a statement
+// that is neither about its object nor needed by another event is a fault. Otherwise one statement
+// would have two texts, and the longer one would show the sales of other objects.
+func TestStatementVerify_UnneededEvent_IsAFault(t *testing.T) {
 	secret, public, err := note.GenerateKey(rand.Reader, "example.com/spare")
 	check.Must(t, err)
 	signer := check.Value(note.NewSigner(secret))(t)
@@ -51,12 +51,12 @@ func TestAStatementHasNothingThatIsNotNeeded(t *testing.T) {
 	one := check.Value(privacy.ParseEpsilon("1"))(t)
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	deal := event.Deal{Sale: 1, Buyer: 1, Question: 1, Epsilon: one, Objects: 3, Price: 900}
-	asked := api.Question{Name: "smoker", Values: []string{"Y", "N"}, Encoding: "direct"}
+	question := api.Question{Name: "smoker", Values: []string{"Y", "N"}, Encoding: "direct"}
 	for name, of := range map[string]event.Change{
-		"question": &event.QuestionDefined{Number: 2, Question: asked}, "policy": &event.PolicyDefined{Number: 1, JSON: `{"kind":"fixed","ceiling":"2"}`},
+		"question": &event.QuestionDefined{Number: 2, Question: question}, "policy": &event.PolicyDefined{Number: 1, JSON: `{"kind":"fixed","ceiling":"2"}`},
 		"buyer": &event.BuyerNamed{Number: 2, Name: "rival"}, "reserved": &event.Reserved{Deal: deal, Expires: at}, "sale": &event.SaleMade{Deal: deal},
 	} {
-		vote := asked
+		vote := question
 		vote.Name = "vote"
 		var log []entry
 		for i, c := range []event.Change{
@@ -83,6 +83,6 @@ func TestAStatementHasNothingThatIsNotNeeded(t *testing.T) {
 			all.WriteString(f.Text + "\n")
 		}
 		check.That(t, !checked.OK() && checked.Signed &&
-			strings.Contains(all.String(), "nothing in it needs event 4\n"), "%s: %+v", name, checked)
+			strings.Contains(all.String(), "event 4 is neither about the object nor needed by another event\n"), "%s: %+v", name, checked)
 	}
 }

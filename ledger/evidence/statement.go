@@ -118,21 +118,21 @@ type StatedSale struct {
 // Checkpoint. A ledger uses it to make its statements. If no ledger can have these events for the
 // object, it returns api.ErrCorrupt and changes nothing.
 func (st *Statement) Summarize() error {
-	t := newTeller(st.Object)
+	s := newSummary(st.Object)
 	var fault error
-	t.fault = func(format string, args ...any) {
+	s.fault = func(format string, args ...any) {
 		if fault == nil {
 			fault = errs.Corrupt(nil, format, args...)
 		}
 	}
 	for _, f := range st.Events {
-		c, err := f.change(t.Glossary)
+		c, err := f.change(s.Glossary)
 		if err != nil {
 			return errs.Corrupt(nil, "event %d: %v", f.Event, err)
 		}
-		t.tell(event.Event{Number: f.Event, Time: f.Time, Change: c})
+		s.add(event.Event{Number: f.Event, Time: f.Time, Change: c})
 	}
-	out := t.statement()
+	out := s.statement()
 	if fault != nil {
 		return fmt.Errorf("object %q: %w", st.Object, fault)
 	}
@@ -213,47 +213,47 @@ func (st Statement) Verify(keys note.Verifiers) Checked {
 		return v.Checked
 	}
 	if v.read && v.Head.Events != st.Event {
-		v.fault("the checkpoint is of %d events, the statement of %d", v.Head.Events, st.Event)
+		v.fault("the checkpoint has %d events, but the statement ends with event %d", v.Head.Events, st.Event)
 	}
-	t := newTeller(st.Object)
+	s := newSummary(st.Object)
 	for i, f := range st.Events {
-		v.checkFact(t, item{i + 1, f.Event, f.about()}, f)
+		v.checkFact(s, item{i + 1, f.Event, f.about()}, f)
 	}
-	t.fault = v.fault
-	v.checkTold(t.statement(), st)
+	s.fault = v.fault
+	v.checkSummary(s.statement(), st)
 	v.checkRoot(st.Proof)
 	return v.Checked
 }
 
 // checkFact checks a fact against its leaf, and adds it to the summary.
-func (v *checker) checkFact(t *teller, at item, f Fact) {
-	t.fault = func(format string, args ...any) { v.faultOf(at, format, args...) }
-	c, err := f.change(t.Glossary)
+func (v *checker) checkFact(s *summary, at item, f Fact) {
+	s.fault = func(format string, args ...any) { v.faultOf(at, format, args...) }
+	c, err := f.change(s.Glossary)
 	if err != nil {
-		t.fault("%v", err)
+		s.fault("%v", err)
 	}
 	ev := event.Event{Number: f.Event, Time: f.Time, Change: c}
 	v.check(ev, proven{at, "altered: a field of the event, its salt or leaf", f.Salt, f.Leaf})
 	if c == nil {
 		return
 	}
-	t.tell(ev)
+	s.add(ev)
 	// The hash does not cover the spelling of the fields, so the fact is written again and
 	// compared.
-	whole, err := factOf(ev, f.Leaf, t)
+	whole, err := factOf(ev, f.Leaf, s)
 	whole.Salt = f.Salt
 	if err == nil && !whole.equals(f) {
 		err = sameText(whole, f)
 	}
 	if err != nil {
-		t.fault("the fields are not those of such an event: %v", err)
+		s.fault("the fields are not written as a ledger writes them: %v", err)
 	}
 }
 
-// checkTold compares the readable part of a statement with the summary of its events, field by
+// checkSummary compares the readable part of a statement with the summary of its events, field by
 // field.
-func (v *checker) checkTold(told, said Statement) {
-	want, got := reflect.ValueOf(told), reflect.ValueOf(said)
+func (v *checker) checkSummary(computed, stated Statement) {
+	want, got := reflect.ValueOf(computed), reflect.ValueOf(stated)
 	for i := range want.NumField() {
 		var err error
 		name := want.Type().Field(i).Tag.Get("json")
@@ -266,7 +266,7 @@ func (v *checker) checkTold(told, said Statement) {
 			err = sameText(want.Field(i).Interface(), got.Field(i).Interface())
 		}
 		if err != nil {
-			v.fault("%s is not what the events come to: %v", name, err)
+			v.fault("%s differs from the value computed from the events: %v", name, err)
 		}
 	}
 }
@@ -281,7 +281,7 @@ func sameItems(want, got reflect.Value) error {
 		}
 	}
 	if want.Len() != got.Len() {
-		return fmt.Errorf("%d where there should be %d", got.Len(), want.Len())
+		return fmt.Errorf("%d items instead of %d", got.Len(), want.Len())
 	}
 	return nil
 }

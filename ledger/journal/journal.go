@@ -33,11 +33,11 @@ var (
 	ErrFenced = fmt.Errorf("%w: the journal is claimed under another term", ErrRejected)
 	// ErrOrder is returned if a group does not begin where the journal ends, or does not fit
 	// ([Group.Fits]).
-	ErrOrder = fmt.Errorf("%w: the group does not follow on what is there", ErrRejected)
+	ErrOrder = fmt.Errorf("%w: the group does not continue the journal", ErrRejected)
 	// ErrRestored is an ErrOrder: the journal lacks what was acknowledged under this claim, because
 	// an earlier state was restored, or another journal is in its place. What it lacks is lost
 	// unless a person brings it back. Nothing may be repeated elsewhere before that.
-	ErrRestored = fmt.Errorf("%w: the journal is not the one of before", ErrOrder)
+	ErrRestored = fmt.Errorf("%w: the journal has lost acknowledged events, or was replaced", ErrOrder)
 	// ErrStopped is returned if the handle does nothing any more: it was closed, or a call before
 	// this one failed. Open the journal again.
 	ErrStopped = fmt.Errorf("%w: the journal was closed, or has stopped after a failure", ErrRejected)
@@ -68,8 +68,8 @@ type Position struct {
 func (p Position) String() string { return fmt.Sprintf("%d events (root %x…)", p.Events, p.Root[:4]) }
 
 // HeldError is returned by [Journal.Trim] if not everything is destroyed yet. The journal is sound
-// and the handle goes on: call Trim again later. A client of a served ledger gets the text of the
-// error and an empty HeldError.
+// and the handle can be used: call Trim again later. A client of a served ledger gets the text of
+// the error and an empty HeldError.
 type HeldError struct {
 	Through Position // everything up to here is destroyed
 	Wanted  Position // everything up to here is to be destroyed
@@ -85,11 +85,11 @@ func (*HeldError) Is(target error) bool {
 
 // Error describes how far the journal is destroyed, and what prevents the rest.
 func (e *HeldError) Error() string {
-	const text = "the journal keeps what is to be destroyed"
+	const text = "the journal cannot destroy everything yet"
 	if e.Reason == nil {
 		return text
 	}
-	return fmt.Sprintf(text+": up to event %d of %d it is destroyed: %v", e.Through.Events, e.Wanted.Events, e.Reason)
+	return fmt.Sprintf(text+": destroyed up to event %d of %d: %v", e.Through.Events, e.Wanted.Events, e.Reason)
 }
 
 // Unwrap returns the reason.
@@ -118,7 +118,7 @@ type Group struct {
 	Cut bool
 }
 
-// Fits reports whether a group is valid: it has records, and as many events lie between its
+// Fits reports whether a group is valid: it has records, and as many events are between its
 // positions.
 func (g Group) Fits() bool {
 	return len(g.Records) > 0 && g.After.Events > g.Before.Events &&

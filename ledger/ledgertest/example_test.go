@@ -15,11 +15,11 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// nightly is a host's job that draws what the calendar has released. It returns about how many
-// people there was something.
+// nightly is a host's job that draws what the calendar has released. It returns the number of
+// raised chains.
 func nightly(t testing.TB, l *ledger.Ledger, day string) (raised int) {
 	lookUp := func(_ context.Context, _ string, people []string) ([]string, error) {
-		return slices.Repeat([]string{"yes"}, len(people)), nil // everybody smokes
+		return slices.Repeat([]string{"yes"}, len(people)), nil // all people smoke
 	}
 	done, err := l.Advance(t.Context(), api.AdvanceRequest{Key: day, Truth: lookUp})
 	if err != nil {
@@ -33,7 +33,7 @@ func nightly(t testing.TB, l *ledger.Ledger, day string) (raised int) {
 
 // testNightly is a test of that job.
 func testNightly(t testing.TB) {
-	l := ledgertest.New(t) // in memory; its clock stands at noon on 1 March 2026
+	l := ledgertest.New(t) // in memory; its clock is set to noon on 1 March 2026
 
 	half, one := privacy.MustEpsilon("0.5"), privacy.MustEpsilon("1")
 	today := l.Clock.Now()

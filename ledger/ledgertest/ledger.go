@@ -36,10 +36,10 @@ func New(t testing.TB) *Ledger {
 // With is [New] with settings.
 func With(t testing.TB, s Settings) *Ledger {
 	t.Helper()
-	s.Origin = s.Origin.orUsual()
+	s.Origin = s.Origin.withDefaults()
 	m, err := NewMemory(s.Origin)
 	if err != nil {
-		t.Fatalf("a ledger in memory: %v", err)
+		t.Fatalf("create a ledger in memory: %v", err)
 	}
 	m.Draws = s.Draws
 	l := &Ledger{Clock: NewClock(s.Origin.Created), Memory: m, t: t, options: s.Options}
@@ -82,8 +82,8 @@ type Origin struct {
 	LogKey   string    // the verifier key of the log; "" for none
 }
 
-// orUsual returns the origin with defaults filled in.
-func (o Origin) orUsual() Origin {
+// withDefaults returns the origin with defaults filled in.
+func (o Origin) withDefaults() Origin {
 	if o.Created.IsZero() {
 		o.Created = Begin()
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// exampleT stands for the test in an example.
+// exampleT is used in place of a test in an example.
 type exampleT struct {
 	testing.TB
 	cleanups []func()
@@ -55,7 +55,7 @@ func epsilon(t testing.TB, text string) privacy.Epsilon {
 	return e
 }
 
-// ask asks somebody about the vote, who is enrolled if need be.
+// ask enrolls a person in the question, unless the person is enrolled, and releases a response.
 func ask(t testing.TB, l *ledger.Ledger, name string) (api.Response, error) {
 	t.Helper()
 	must(t, l.DefineQuestion(t.Context(), "q", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
@@ -73,7 +73,7 @@ func wantEvents(t testing.TB, l *ledger.Ledger, want int) {
 	}
 }
 
-func TestALedgerInOneLine(t *testing.T) {
+func TestNew_Reopened_KeepsItsEvents(t *testing.T) {
 	l := ledgertest.New(t)
 	if about := l.About(); !about.Created.Equal(ledgertest.Begin()) || about.Currency != "USD" || about.LogKey != "" {
 		t.Errorf("it is %+v", about)
@@ -88,7 +88,7 @@ func TestALedgerInOneLine(t *testing.T) {
 	wantEvents(t, l.Ledger, 7)
 }
 
-func TestTheClockIsTheTests(t *testing.T) {
+func TestClock_SetByTheTest_TimesTheEvents(t *testing.T) {
 	begin := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	l := ledgertest.With(t, ledgertest.Settings{Origin: ledgertest.Origin{Created: begin, Currency: "EUR"}})
 	if about := l.About(); !about.Created.Equal(begin) || about.Currency != "EUR" {
@@ -119,8 +119,8 @@ func TestTheClockIsTheTests(t *testing.T) {
 	}
 }
 
-// What Open refuses is refused, and leaves the memory to whoever comes next.
-func TestOptionsAreThoseOfOpen(t *testing.T) {
+// ReopenWith returns the errors of Open. After an error, the memory can be opened again.
+func TestReopenWith_Options_AreThoseOfOpen(t *testing.T) {
 	l := ledgertest.With(t, ledgertest.Settings{Options: ledger.Options{TruthKey: []byte("a key of sixteen bytes")}})
 	if err := l.ReopenWith(ledger.Options{TruthKey: []byte("another key of sixteen")}); !errors.Is(err, api.ErrTruthKey) {
 		t.Errorf("another truth key: %v", err)
@@ -135,8 +135,8 @@ func TestOptionsAreThoseOfOpen(t *testing.T) {
 	}
 }
 
-// Where there is no ledger, the test fails, and the others of its program go on.
-func TestWithoutALedgerTheTestFails(t *testing.T) {
+// If the ledger cannot be opened, With fails the test, and its cleanup does not panic.
+func TestWith_InvalidOptions_FailsTheTest(t *testing.T) {
 	failing, said := &exampleT{}, any(nil)
 	func() {
 		defer func() { said = recover() }()
@@ -150,8 +150,8 @@ func TestWithoutALedgerTheTestFails(t *testing.T) {
 	}
 }
 
-// A standby follows a journal: in memory, as in a file without one, there is none.
-func TestNoStandbyInMemory(t *testing.T) {
+// A ledger in memory cannot be opened as a standby, just as a file without a journal of the host.
+func TestReopenWith_Standby_IsInvalid(t *testing.T) {
 	l := ledgertest.New(t)
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	must(t, ledgertest.NewFile(path, ledgertest.Origin{}))
@@ -164,7 +164,7 @@ func TestNoStandbyInMemory(t *testing.T) {
 	l.Reopen()
 }
 
-func TestNobodyElseHasItOpen(t *testing.T) {
+func TestMemoryOpen_OpenForWriting_IsErrInUse(t *testing.T) {
 	l := ledgertest.New(t)
 	for _, reads := range []bool{false, true} {
 		if _, err := l.Memory.Open(ledger.Options{ReadOnly: reads}); !errors.Is(err, api.ErrInUse) {
@@ -178,13 +178,13 @@ func TestNobodyElseHasItOpen(t *testing.T) {
 	must(t, err)
 	must(t, one.Close())
 	if _, err := l.Memory.Open(ledger.Options{}); !errors.Is(err, api.ErrInUse) {
-		t.Errorf("opened for writing beside a reader: %v", err)
+		t.Errorf("opened for writing while a reader has it open: %v", err)
 	}
 	must(t, two.Close())
 	l.Reopen()
 }
 
-func TestACopyGoesItsOwnWay(t *testing.T) {
+func TestMemoryCopy_LaterChanges_AreNotShared(t *testing.T) {
 	l := ledgertest.New(t)
 	copied := l.Memory.Copy()
 	_, err := ask(t, l.Ledger, "ann")
@@ -196,9 +196,9 @@ func TestACopyGoesItsOwnWay(t *testing.T) {
 	wantEvents(t, l.Ledger, 7)
 }
 
-// A commit that fails leaves nothing, one that fails late leaves all; the ledger goes on after the
-// first, and must be opened again after the other.
-func TestCommitsFail(t *testing.T) {
+// Fail makes a commit fail without its changes, and the ledger can be used. FailLate makes it fail
+// with its changes stored, and the ledger must be opened again.
+func TestMemoryFail_Commits_ReturnTheError(t *testing.T) {
 	full := errors.New("the disk is full")
 	l := ledgertest.New(t)
 	l.Memory.Fail(full)
@@ -215,24 +215,24 @@ func TestCommitsFail(t *testing.T) {
 	}
 	l.Memory.FailLate(nil)
 	if err := l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "ann"}); !errors.Is(err, api.ErrStopped) {
-		t.Errorf("it goes on: %v", err)
+		t.Errorf("after the failure: %v; want ErrStopped", err)
 	}
 	l.Reopen()
 	if o, err := l.Object(t.Context(), "ann"); err != nil || !o.Chains[0].Withdrawn {
-		t.Errorf("what was kept is %+v (%v)", o, err)
+		t.Errorf("after Reopen the object is %+v (%v)", o, err)
 	}
 }
 
-// There is no file, and a copy is not made where there is none.
-func TestWhatNeedsAFileIsRefused(t *testing.T) {
+// Calls that need a file return errors.ErrUnsupported.
+func TestBackup_InMemory_IsErrUnsupported(t *testing.T) {
 	l := ledgertest.New(t)
 	if _, err := l.Backup(t.Context(), filepath.Join(t.TempDir(), "copy"), nil); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("a backup: %v", err)
 	}
 }
 
-// With samplers of the test's own, draws repeat; in a file too.
-func TestDrawsAreTheTests(t *testing.T) {
+// A ledger in memory, or in a file, draws with the samplers of Settings.Draws.
+func TestDraws_SamplersOfTheTest_AreUsed(t *testing.T) {
 	draws := func(word byte) ledgertest.Draws {
 		fill := func(p []byte) {
 			for i := range p {
@@ -257,8 +257,8 @@ func TestDrawsAreTheTests(t *testing.T) {
 	}
 }
 
-// Two copies of a ledger are open at once only if one is as on another machine.
-func TestACopyAsOnAnotherMachine(t *testing.T) {
+// Two copies of a ledger can be open for writing at once only if one is opened with OpenApart.
+func TestOpenApart_Copy_IsNotDetected(t *testing.T) {
 	dir := t.TempDir()
 	path, copied := filepath.Join(dir, "panel.db"), filepath.Join(dir, "copied.db")
 	must(t, ledgertest.NewFile(path, ledgertest.Origin{}))

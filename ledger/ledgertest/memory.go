@@ -52,33 +52,35 @@ func NewFile(path string, o Origin) error {
 
 // OpenFile is [ledger.Open] with samplers.
 func OpenFile(path string, d Draws, o ledger.Options) (*ledger.Ledger, error) {
-	return ledger.Open(on(request.Backend{Draws: request.Draws(d)}), path, o)
+	return ledger.Open(withBackend(request.Backend{Draws: request.Draws(d)}), path, o)
 }
 
 // OpenApart is [ledger.Open] as on another machine: it does not detect other handles of copies of
 // the file in this process, and they do not detect it. Use it to test in one process how hosts take
 // over from each other ([ledger.Options], Journal).
 func OpenApart(path string, o ledger.Options) (*ledger.Ledger, error) {
-	return ledger.Open(on(request.Backend{Apart: true}), path, o)
+	return ledger.Open(withBackend(request.Backend{Apart: true}), path, o)
 }
 
 // create creates a ledger in a store or, if that is nil, in a file.
 func (o Origin) create(path string, s kv.Store) error {
-	o = o.orUsual()
-	ctx := on(request.Backend{Store: s, Created: o.Created})
+	o = o.withDefaults()
+	ctx := withBackend(request.Backend{Store: s, Created: o.Created})
 	return ledger.Create(ctx, path, ledger.CreateOptions{Currency: o.Currency, LogKey: o.LogKey})
 }
 
-// on returns a context that makes the ledger use a backend.
-func on(b request.Backend) context.Context { return request.WithBackend(context.Background(), b) }
+// withBackend returns a context that makes the ledger use a backend.
+func withBackend(b request.Backend) context.Context {
+	return request.WithBackend(context.Background(), b)
+}
 
 // Open opens the ledger like [ledger.Open] opens a file, with the same errors.
 func (m *Memory) Open(o ledger.Options) (*ledger.Ledger, error) {
-	s, err := m.sit(o.ReadOnly)
+	s, err := m.acquire(o.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
-	l, err := ledger.Open(on(request.Backend{Store: s, Draws: request.Draws(m.Draws)}), "", o)
+	l, err := ledger.Open(withBackend(request.Backend{Store: s, Draws: request.Draws(m.Draws)}), "", o)
 	if err != nil {
 		return nil, fmt.Errorf("open a ledger in memory: %w", errors.Join(err, s.Close()))
 	}
@@ -119,8 +121,8 @@ func (m *Memory) faults() (before, after error) {
 	return m.fault, nil
 }
 
-// sit opens the memory, for a reader or for the only writer.
-func (m *Memory) sit(reads bool) (*session, error) {
+// acquire opens the memory, for a reader or for the only writer.
+func (m *Memory) acquire(reads bool) (*session, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.writer || !reads && m.readers > 0 {
@@ -132,8 +134,8 @@ func (m *Memory) sit(reads bool) (*session, error) {
 	return &session{Memory: m.store, memory: m, reads: reads}, nil
 }
 
-// leave closes the memory for a reader or the writer.
-func (m *Memory) leave(reads bool) {
+// release closes the memory for a reader or the writer.
+func (m *Memory) release(reads bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.writer = false; reads {
@@ -146,12 +148,12 @@ type session struct {
 	*kv.Memory
 	memory *Memory
 	reads  bool
-	left   sync.Once
+	closed sync.Once
 }
 
 // Close implements [kv.Store]. The content of the memory remains.
 func (s *session) Close() error {
-	s.left.Do(func() { s.memory.leave(s.reads) })
+	s.closed.Do(func() { s.memory.release(s.reads) })
 	return nil
 }
 
@@ -160,11 +162,11 @@ func (s *session) Update(fn func(kv.Writer) error) error {
 	before, after := s.memory.faults()
 	wrote := false
 	err := s.Memory.Update(func(w kv.Writer) error {
-		noting := &noting{Writer: w}
-		if err := fn(noting); err != nil {
+		recorder := &writeRecorder{Writer: w}
+		if err := fn(recorder); err != nil {
 			return err
 		}
-		if wrote = noting.wrote; wrote {
+		if wrote = recorder.wrote; wrote {
 			return before
 		}
 		return nil
@@ -175,20 +177,20 @@ func (s *session) Update(fn func(kv.Writer) error) error {
 	return err
 }
 
-// noting is a [kv.Writer] that records whether anything was written.
-type noting struct {
+// writeRecorder is a [kv.Writer] that records whether anything was written.
+type writeRecorder struct {
 	kv.Writer
 	wrote bool
 }
 
 // Put implements [kv.Writer].
-func (w *noting) Put(bucket string, key, value []byte) error {
+func (w *writeRecorder) Put(bucket string, key, value []byte) error {
 	w.wrote = true
 	return w.Writer.Put(bucket, key, value)
 }
 
 // Delete implements [kv.Writer].
-func (w *noting) Delete(bucket string, key []byte) error {
+func (w *writeRecorder) Delete(bucket string, key []byte) error {
 	w.wrote = true
 	return w.Writer.Delete(bucket, key)
 }

@@ -10,24 +10,24 @@ import (
 // Votes are the values of the question, in the order of the tables.
 func Votes() []string { return []string{"N", "Y", "U", "A"} }
 
-// VoteName puts a vote in words.
+// VoteName returns a vote in words.
 func VoteName(vote string) string {
 	return map[string]string{"N": "no", "Y": "yes (Pinochet)", "U": "undecided", "A": "abstain"}[vote]
 }
 
-// RegionName puts a region in words.
+// RegionName returns the name of a region.
 func RegionName(region string) string {
 	return map[string]string{"C": "Central", "M": "Metropolitan area", "N": "North", "S": "South",
 		"SA": "City of Santiago"}[region]
 }
 
-// Survey is what the host of the survey before the Chilean plebiscite of 1988 knows. People are
-// named by the number of their row.
+// Survey is the data of the survey before the Chilean plebiscite of 1988, which only the host has.
+// The ids of people are the numbers of their rows.
 type Survey struct {
-	People []string          // those who answered, in the order of the file
+	People []string          // who answered, in the order of the file
 	Vote   map[string]string // by person
 	Region map[string]string // by person
-	Silent int               // how many did not answer
+	Silent int               // number of people who did not answer
 }
 
 // ReadSurvey reads the survey from a CSV file.
@@ -52,7 +52,7 @@ func ReadSurvey(path string) (Survey, error) {
 	return s, nil
 }
 
-// Truth is the only way from the survey into the ledger.
+// Truth returns the votes of people as true values.
 func (s Survey) Truth(_ context.Context, _ string, people []string) ([]string, error) {
 	votes := make([]string, len(people))
 	for i, person := range people {
@@ -73,7 +73,7 @@ func (s Survey) Regions() []string {
 	return all
 }
 
-// Members returns the people of a region; of all regions if it is "".
+// Members returns the people of a region, or of all regions for "".
 func (s Survey) Members(region string) (people []string) {
 	for _, person := range s.People {
 		if region == "" || s.Region[person] == region {
@@ -86,7 +86,7 @@ func (s Survey) Members(region string) (people []string) {
 // Size returns the number of people in a region.
 func (s Survey) Size(region string) int { return len(s.Members(region)) }
 
-// Counts returns how many real votes there are of each of [Votes], in one region or in all.
+// Counts returns the number of real votes for each of [Votes], in one region or in all.
 func (s Survey) Counts(region string) []int64 {
 	votes := Votes()
 	counts := make([]int64, len(votes))

@@ -1,5 +1,5 @@
-// Package kit has what several examples need: the data that they are about, with the truth to
-// compare with, tables, and a server that serves a ledger, is killed and started again.
+// Package kit has code for several examples: data with the true values to compare with, tables, and
+// a ledger server that is killed and restarted.
 package kit
 
 import (

@@ -17,8 +17,8 @@ import (
 )
 
 // Run runs the command of a host, and waits until it ends. The host gets $LEDGER_ADDR,
-// $LEDGER_TOKEN, and as its last argument the folder of the ledger. It prints to the writer of
-// [NewServer], concurrently with the server: use an *os.File.
+// $LEDGER_TOKEN, and as its last argument the directory of the ledger. It prints to the writer of
+// [NewServer], concurrently with the server, so the writer should be an *os.File.
 func (s *Server) Run(ctx context.Context, name string, args ...string) error {
 	host := exec.CommandContext(ctx, name, append(slices.Clip(args), s.folder())...)
 	host.Env = append(os.Environ(),
@@ -30,8 +30,8 @@ func (s *Server) Run(ctx context.Context, name string, args ...string) error {
 	return nil
 }
 
-// Check verifies what a host leaves: receipt.json in the folder, with the log key alone, and the
-// whole ledger.
+// Check verifies the receipt that a host left in receipt.json, with only the log key, and the whole
+// ledger.
 func (s *Server) Check(ctx context.Context, l *ledger.Ledger) error {
 	return errors.Join(s.checkReceipt(), s.checkLedger(ctx, l))
 }
@@ -41,9 +41,9 @@ func (s *Server) checkReceipt() error {
 	if err != nil {
 		return err
 	}
-	receipt, unread := evidence.ReadReceipt(text)
+	receipt, invalid := evidence.ReadReceipt(text)
 	key, err := note.NewVerifier(s.LogKey)
-	if err := errors.Join(unread, err); err != nil {
+	if err := errors.Join(invalid, err); err != nil {
 		return err
 	}
 	if checked := receipt.Verify(note.VerifierList(key)); !checked.OK() {

@@ -9,14 +9,14 @@ import (
 	"strconv"
 )
 
-// Name is a first name, and how many children were given it.
+// Name is a first name, and the number of children who were given it.
 type Name struct {
-	Name  string // as the data spell it
+	Name  string // in the spelling of the data
 	Count int    // above 0
 }
 
 // ReadNames reads a CSV file with the columns name, sex and count. It adds up the sexes, and
-// returns each name once, the commonest first, equally common ones in the order of the alphabet.
+// returns each name once, the most common first, and equally common names in alphabetical order.
 func ReadNames(path string) ([]Name, error) {
 	rows, err := columns(path, "name", "sex", "count")
 	if err != nil {
@@ -29,7 +29,7 @@ func ReadNames(path string) ([]Name, error) {
 	for i, row := range rows {
 		count, err := strconv.Atoi(row[2])
 		if err != nil || count <= 0 {
-			return nil, fmt.Errorf("%s: row %d: there is no count %q", path, i+1, row[2])
+			return nil, fmt.Errorf("%s: row %d: %q is not a count", path, i+1, row[2])
 		}
 		counts[row[0]] += count
 	}
@@ -43,7 +43,7 @@ func ReadNames(path string) ([]Name, error) {
 	return all, nil
 }
 
-// Births returns the number of births in all.
+// Births returns the total number of births.
 func Births(all []Name) int {
 	births := 0
 	for _, name := range all {
@@ -52,9 +52,8 @@ func Births(all []Name) int {
 	return births
 }
 
-// DrawBirths draws n births, in proportion to how common the names are. The seed is fixed, so that
-// the truth to compare with is the same in every run. It stands for the world: what the clients
-// draw has no seed.
+// DrawBirths draws n births, in proportion to the counts of the names. The seed is fixed, so that
+// the true values are the same in every run. The draws of the clients have no fixed seed.
 func DrawBirths(all []Name, n int) []string {
 	upTo, total := make([]int, len(all)), 0
 	for i, name := range all {
@@ -69,7 +68,7 @@ func DrawBirths(all []Name, n int) []string {
 	return drawn
 }
 
-// NameShares returns the share of each name among some births.
+// NameShares returns the share of each name among births.
 func NameShares(births []string) map[string]float64 {
 	shares := map[string]float64{}
 	for _, name := range births {
@@ -78,7 +77,7 @@ func NameShares(births []string) map[string]float64 {
 	return shares
 }
 
-// InventedNames are names that no child has.
+// InventedNames returns names that no child has.
 func InventedNames() []string {
 	return []string{
 		"Zyxwella", "Quordon", "Blivette", "Thrumble", "Oxnard", "Vespasiana", "Grubnik", "Plimsoll", "Wuzzleton",

@@ -12,7 +12,7 @@ import (
 )
 
 // The numbers are those of testdata/README.md.
-func TestNames(t *testing.T) {
+func TestReadNames_BabyNames_HaveKnownCounts(t *testing.T) {
 	all, err := kit.ReadNames("../../../testdata/us_baby_names_2016.csv")
 	if err != nil {
 		t.Fatal(err)
@@ -28,11 +28,11 @@ func TestNames(t *testing.T) {
 	}
 }
 
-func TestDraw(t *testing.T) {
+func TestDrawBirths_FixedSeed_FollowsTheShares(t *testing.T) {
 	all := []kit.Name{{"Emma", 75}, {"Noah", 25}}
 	drawn := kit.DrawBirths(all, 100_000)
 	if again := kit.DrawBirths(all, 100_000); !slices.Equal(drawn, again) {
-		t.Error("the draw is another each time")
+		t.Error("two draws are different")
 	}
 	shares := kit.NameShares(drawn)
 	if len(shares) != 2 || math.Abs(shares["Emma"]-0.75) > 0.01 || math.Abs(shares["Noah"]-0.25) > 0.01 {
@@ -40,7 +40,7 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-func TestNobodyHasAnInventedName(t *testing.T) {
+func TestInventedNames_BabyNames_LackThem(t *testing.T) {
 	all, err := kit.ReadNames("../../../testdata/us_baby_names_2016.csv")
 	if err != nil {
 		t.Fatal(err)
@@ -52,13 +52,13 @@ func TestNobodyHasAnInventedName(t *testing.T) {
 	}
 }
 
-func TestNamesRefuses(t *testing.T) {
+func TestReadNames_InvalidFiles_AreRefused(t *testing.T) {
 	for content, says := range map[string]string{
 		"":                               "no columns",
 		"name,sex,count\n":               "no names",
 		"name,count\nEmma,5\n":           "no columns",
-		"name,sex,count\nEmma,F,many\n":  `no count "many"`,
-		"name,sex,count\nEmma,F,0\n":     `no count "0"`,
+		"name,sex,count\nEmma,F,many\n":  `"many" is not a count`,
+		"name,sex,count\nEmma,F,0\n":     `"0" is not a count`,
 		"name,sex,count\nEmma,F,1,2,3\n": "wrong number of fields",
 	} {
 		path := filepath.Join(t.TempDir(), "names.csv")
@@ -70,6 +70,6 @@ func TestNamesRefuses(t *testing.T) {
 		}
 	}
 	if _, err := kit.ReadNames("nowhere.csv"); err == nil || !strings.Contains(err.Error(), "top of the repository") {
-		t.Errorf("a file that is not there: %v", err)
+		t.Errorf("a missing file: %v", err)
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Document is the document of the API, from which the client in TypeScript is generated. Like all
-// paths of this package it is relative to the folder of an example, where its tests run.
+// Document is the path of the API document, from which the client in TypeScript is generated. Like
+// all paths of this package it is relative to the directory of an example, where its tests run.
 const Document = "../../docs/reference/openapi.json"
 
-// Output returns what an example and its host print, and the error of the example. Both print to
-// one file in a folder, so that the lines are in order.
+// Output returns the output of an example and its host, and the error of the example. Both print to
+// one file in dir, so that the lines are in order.
 func Output(ctx context.Context, dir string, example func(context.Context, []string, *os.File) error,
 	host ...string) (string, error) {
 	out, err := os.Create(filepath.Join(dir, "out"))
@@ -32,8 +32,8 @@ func Output(ctx context.Context, dir string, example func(context.Context, []str
 	return string(text), failed
 }
 
-// TypeScript compiles the programs in TypeScript in a folder, and returns the folder of the
-// results. This needs the network, or the cache of npm.
+// TypeScript compiles the programs in TypeScript in dir, and returns the directory of the results.
+// It needs the network, or the cache of npm.
 func TypeScript(ctx context.Context, dir string) (build string, err error) {
 	const from = "../served/typescript/"
 	for _, name := range []string{

@@ -23,49 +23,49 @@ import (
 	"time"
 )
 
-// When a server dies of a request.
+// When a server is killed, relative to a request.
 const (
 	Before = "before it gets %s"
-	During = "while %s is under way"
-	After  = "when it has carried out %s, and not said so"
+	During = "while %s is in progress"
+	After  = "after it has done %s, before it responds"
 )
 
-// Death is one of a server's deaths.
+// Death is a point at which a server is killed.
 type Death struct {
-	Key  string // the idempotency key of the request has this in it
+	Key  string // is contained in the idempotency key of the request
 	When string // Before, During or After
 }
 
 func (d Death) String() string { return fmt.Sprintf(d.When, d.Key) }
 
-// errDead is why a request has no answer.
+// errDead is the error of requests to a dead server.
 var errDead = errors.New("the server is dead")
 
-// Server is a process that serves a ledger, and what stands before it: there, as behind a load
-// balancer, nobody sees that it is another process now.
+// Server is a process that serves a ledger, and a proxy before it. Like a load balancer, the proxy
+// hides restarts of the process.
 type Server struct {
-	File   string // the ledger's
-	Addr   string // that others have
+	File   string // of the ledger
+	Addr   string // of the proxy
 	Token  string // of an operator
-	LogKey string // by which the ledger's log is verified
+	LogKey string // verifies the ledger's log
 
 	command string
-	out     io.Writer // is told of each death
-	front   *httptest.Server
+	out     io.Writer // of a line for each death
+	proxy   *httptest.Server
 
-	mu      sync.Mutex
-	deaths  []Death         // that are to come
-	process *exec.Cmd       // nil as long as it is dead
-	missed  int             // requests, since it is dead
-	heard   chan struct{}   // closed once somebody follows the events
-	hear    func()          // closes it
-	needed  map[string]bool // keys of requests that a true value was needed for
-	eager   error           // a request brought some without
-	unheard bool            // nobody does
+	mu           sync.Mutex
+	deaths       []Death         // still to come
+	process      *exec.Cmd       // nil while the server is dead
+	missed       int             // number of requests since the server died
+	followed     chan struct{}   // closed when a client follows the events
+	markFollowed func()          // closes followed
+	needed       map[string]bool // keys of requests that needed a true value
+	unneeded     error           // the first request with true values that were not needed
+	notFollowed  bool            // no client followed the events in time
 }
 
-// NewServer creates a ledger in a folder, and serves it. The server dies at the given deaths, in
-// their order, and prints each. Three requests after a death it is started again.
+// NewServer creates a ledger in a directory, and serves it. The server is killed at the given
+// deaths, in their order, and prints each. It is restarted three requests after a death.
 func NewServer(ctx context.Context, dir string, out io.Writer, deaths ...Death) (*Server, error) {
 	s := &Server{File: filepath.Join(dir, "ledger.db"), command: filepath.Join(dir, "ledgerctl.exe"), out: out,
 		deaths: deaths, needed: map[string]bool{}}
@@ -90,31 +90,31 @@ func NewServer(ctx context.Context, dir string, out io.Writer, deaths ...Death) 
 	if err := s.start(); err != nil {
 		return nil, err
 	}
-	s.front = httptest.NewServer(&httputil.ReverseProxy{
+	s.proxy = httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: "ledger"}) },
 		Transport: transport{s},
-		// the connection breaks, as that to the server did
+		// closes the connection, as the server did
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 		ErrorLog:     log.New(io.Discard, "", 0),
 	})
-	s.Addr = s.front.URL
+	s.Addr = s.proxy.URL
 	return s, nil
 }
 
-// Close ends the server as it should be ended. That it did not die as often as it was told is an
-// error, and so are true values that no draw needed.
+// Close ends the server by an interrupt. It returns an error if a death did not happen, or if a
+// request had true values that no draw needed.
 func (s *Server) Close() error {
-	defer s.front.Close()
-	defer s.front.CloseClientConnections()
+	defer s.proxy.Close()
+	defer s.proxy.CloseClientConnections()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.eager
+	err := s.unneeded
 	if s.process != nil {
 		err = errors.Join(err, s.process.Process.Signal(os.Interrupt), s.process.Wait())
 	}
 	s.process = nil
 	if len(s.deaths) > 0 {
-		err = errors.Join(err, fmt.Errorf("the server was not killed %s: it was not asked that", s.deaths[0]))
+		err = errors.Join(err, fmt.Errorf("the server was not killed %s: it did not get this request", s.deaths[0]))
 	}
 	return err
 }
@@ -123,37 +123,36 @@ func (s *Server) Close() error {
 func (s *Server) start() error {
 	process := exec.Command(s.command, "serve", "--quiet", "--db", s.File, "--tokens", s.File+".tokens")
 	process.Stderr = os.Stderr
-	said, err := process.StdoutPipe()
+	printed, err := process.StdoutPipe()
 	if err != nil {
 		return err
 	}
 	if err := process.Start(); err != nil {
 		return err
 	}
-	for lines := bufio.NewScanner(said); lines.Scan(); {
+	for lines := bufio.NewScanner(printed); lines.Scan(); {
 		if strings.HasPrefix(lines.Text(), "served at") {
-			heard := make(chan struct{})
-			s.process, s.missed, s.heard, s.hear = process, 0, heard, sync.OnceFunc(func() { close(heard) })
+			s.process, s.missed, s.followed = process, 0, make(chan struct{})
+			s.markFollowed = sync.OnceFunc(func() { close(s.followed) })
 			return nil
 		}
 	}
 	return errors.Join(errors.New("the server does not start"), process.Wait())
 }
 
-// kill kills the process: nothing is closed, written or said.
+// kill kills the process, which cannot close or write anything.
 func (s *Server) kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_ = s.process.Process.Kill()
-	_ = s.process.Wait() // it says what was done to it
+	_ = s.process.Wait() // returns the signal as an error
 	s.process = nil
 	fmt.Fprintf(s.out, "  The server is killed %s.\n", s.deaths[0])
 	s.deaths = s.deaths[1:]
 }
 
-// miss counts a request without an answer. At the third, whoever looks after the server starts it
-// again.
-func (s *Server) miss() error {
+// countMissed counts a request to a dead server. The third restarts the server.
+func (s *Server) countMissed() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.missed++; s.process != nil || s.missed < 3 {
@@ -162,11 +161,11 @@ func (s *Server) miss() error {
 	return errors.Join(errDead, s.start())
 }
 
-// due returns when the server dies of a request, or "". It waits until somebody follows the events,
-// so that they break off.
-func (s *Server) due(r *http.Request) string {
+// deathAt returns when the server is killed relative to a request, or "". It waits until a client
+// follows the events, so that the stream breaks.
+func (s *Server) deathAt(r *http.Request) string {
 	s.mu.Lock()
-	alive, heard := s.process != nil && !s.unheard, s.heard
+	alive, followed := s.process != nil && !s.notFollowed, s.followed
 	var next Death
 	if len(s.deaths) > 0 {
 		next = s.deaths[0]
@@ -176,66 +175,67 @@ func (s *Server) due(r *http.Request) string {
 		return ""
 	}
 	select {
-	case <-heard:
+	case <-followed:
 		return next.When
-	case <-time.After(patience):
+	case <-time.After(followTimeout):
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.unheard = true // Close says that the server was not killed
+		s.notFollowed = true // Close returns that the server was not killed
 		return ""
 	}
 }
 
-// patience is how long somebody may take to follow the events.
-const patience = 20 * time.Second
+// followTimeout is the time within which a client must follow the events.
+const followTimeout = 20 * time.Second
 
-// transport is the way from the front to the process.
+// transport sends requests from the proxy to the process.
 type transport struct{ *Server }
 
 // RoundTrip implements [http.RoundTripper].
 func (s transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	switch s.due(r) {
+	switch s.deathAt(r) {
 	case Before:
 		s.kill()
 		return nil, errDead
 	case During:
 		killed := make(chan struct{})
 		time.AfterFunc(rand.N(3*time.Millisecond), func() { s.kill(); close(killed) })
-		answer, err := s.pass(r)
+		answer, err := s.forward(r)
 		if <-killed; err != nil {
 			return nil, errDead
 		}
 		return nil, errors.Join(errDead, answer.Body.Close())
 	case After:
-		answer, err := s.pass(r)
+		answer, err := s.forward(r)
 		if err == nil && answer.StatusCode == http.StatusOK {
 			s.kill()
 			return nil, errors.Join(errDead, answer.Body.Close())
 		}
 		return answer, err
 	}
-	answer, err := s.pass(r)
+	answer, err := s.forward(r)
 	if err != nil {
-		return nil, s.miss()
+		return nil, s.countMissed()
 	}
 	if strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream") {
-		s.hear()
-		answer.Body = &torn{ReadCloser: answer.Body, rest: strings.NewReader(half)}
+		s.markFollowed()
+		answer.Body = &truncatedStream{ReadCloser: answer.Body, rest: strings.NewReader(partialEvent)}
 	}
 	return answer, nil
 }
 
-// half is the beginning of an event.
-const half = "id: 1\ndata: {\"event\":1,\"time\":\"20"
+// partialEvent is the beginning of an event.
+const partialEvent = "id: 1\ndata: {\"event\":1,\"time\":\"20"
 
-// torn is a stream of events that breaks off in one of them, as it may when a server dies.
-type torn struct {
+// truncatedStream is a stream of events that ends within an event, as can happen when a server
+// dies.
+type truncatedStream struct {
 	io.ReadCloser
 	rest io.Reader
 }
 
 // Read implements [io.Reader].
-func (t *torn) Read(p []byte) (int, error) {
+func (t *truncatedStream) Read(p []byte) (int, error) {
 	n, err := t.ReadCloser.Read(p)
 	if n > 0 || err == nil {
 		return n, err
@@ -246,9 +246,9 @@ func (t *torn) Read(p []byte) (int, error) {
 	return 0, io.ErrUnexpectedEOF
 }
 
-// pass sends a request to the process. It looks whether true values come only with requests that
-// have been refused for want of them.
-func (s *Server) pass(r *http.Request) (*http.Response, error) {
+// forward sends a request to the process. It checks that a request has true values only after it
+// was refused because it needed them.
+func (s *Server) forward(r *http.Request) (*http.Response, error) {
 	key := r.Header.Get("Idempotency-Key")
 	if key == "" {
 		return s.send(r)
@@ -261,17 +261,17 @@ func (s *Server) pass(r *http.Request) (*http.Response, error) {
 	answer, err := s.send(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.eager == nil && bytes.Contains(body, []byte(`"truths"`)) && !s.needed[key] {
-		s.eager = fmt.Errorf("true values came with %s before a draw needed them", strings.Trim(key, `"`))
+	if s.unneeded == nil && bytes.Contains(body, []byte(`"truths"`)) && !s.needed[key] {
+		s.unneeded = fmt.Errorf("true values came with %s before a draw needed them", strings.Trim(key, `"`))
 	}
 	s.needed[key] = s.needed[key] || err == nil && answer.StatusCode == http.StatusConflict
 	return answer, err
 }
 
 func (s *Server) send(r *http.Request) (*http.Response, error) {
-	way := http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn,
+	socket := http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn,
 		error) {
 		return new(net.Dialer).DialContext(ctx, "unix", s.File+".sock")
 	}}
-	return way.RoundTrip(r)
+	return socket.RoundTrip(r)
 }

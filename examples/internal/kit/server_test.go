@@ -9,10 +9,10 @@ import (
 	"github.com/sluicedp/sluice/internal/testenv"
 )
 
-// Each death hits a request that is under way: it has no answer, and whether it was carried out
-// depends on when the server died. The stream of events breaks off with it, in the middle of an
-// event. After three more requests the server is there again.
-func TestRequestsUnderWayAreHit(t *testing.T) {
+// A request during which the server is killed gets no response. Whether it is done depends on the
+// time of the death. The stream of events ends within an event. After three more requests the
+// server runs again.
+func TestServer_Deaths_BreakRequestsAndStreams(t *testing.T) {
 	if !testenv.Deep() {
 		t.Skip("deep: it links the command, as examples/served does")
 	}
@@ -32,7 +32,7 @@ func TestRequestsUnderWayAreHit(t *testing.T) {
 			t.Fatalf("%s is answered: %s", c.key, answer.Status)
 		}
 		events, err := io.ReadAll(stream.Body)
-		if err == nil || !strings.HasSuffix(string(events), half) || !strings.Contains(string(events), "id: 1\n") {
+		if err == nil || !strings.HasSuffix(string(events), partialEvent) || !strings.Contains(string(events), "id: 1\n") {
 			t.Errorf("%v, and the stream ends with %q", err, events)
 		}
 		for range 3 {
@@ -42,24 +42,24 @@ func TestRequestsUnderWayAreHit(t *testing.T) {
 		}
 		answer := ask(t, s, "GET", "/v1/questions", "", "")
 		if answer == nil {
-			t.Fatal("the server is not there again")
+			t.Fatal("the server was not restarted")
 		}
 		text, err := io.ReadAll(answer.Body)
 		if got := defined(string(text)); err != nil || got != c.least && got != c.most {
-			t.Errorf("after the death of %s there are the questions %q (%v)", c.key, got, err)
+			t.Errorf("after the death at %s the ledger has the questions %q (%v)", c.key, got, err)
 		}
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	want := "  The server is killed before it gets one.\n  The server is killed when it has carried out two, and not said so.\n  The server is killed while three is under way.\n"
+	want := "  The server is killed before it gets one.\n  The server is killed after it has done two, before it responds.\n  The server is killed while three is in progress.\n"
 	if out.String() != want {
-		t.Errorf("it says %q", out.String())
+		t.Errorf("it prints %q", out.String())
 	}
 }
 
-// A death that does not come is an error: nobody shall believe in a host that was never tried.
-func TestDeathsThatDoNotComeAreFaults(t *testing.T) {
+// A death that does not happen is an error, because then the host was not tested.
+func TestServer_DeathDoesNotHappen_CloseFails(t *testing.T) {
 	if !testenv.Deep() {
 		t.Skip("deep: it links the command, as examples/served does")
 	}
@@ -68,14 +68,14 @@ func TestDeathsThatDoNotComeAreFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if answer := ask(t, s, "POST", "/v1/questions", "two", ""); answer == nil || answer.StatusCode != http.StatusOK {
-		t.Fatal("a request that nobody dies of is not answered")
+		t.Fatal("a request without a death is not answered")
 	}
 	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "not killed before it gets one") {
 		t.Error(err)
 	}
 }
 
-// defined returns which questions there are.
+// defined returns the names of the questions in a list.
 func defined(text string) string {
 	var found []string
 	for _, name := range []string{"one", "two", "three"} {
@@ -86,8 +86,8 @@ func defined(text string) string {
 	return strings.Join(found, " ")
 }
 
-// ask sends a request, and returns its answer, or nil if the connection broke. One with a key
-// defines the question of that name.
+// ask sends a request, and returns the response, or nil if the connection broke. A request with a
+// key defines the question of that name.
 func ask(t *testing.T, s *Server, method, path, key, accept string) *http.Response {
 	t.Helper()
 	body := ""
@@ -102,8 +102,7 @@ func ask(t *testing.T, s *Server, method, path, key, accept string) *http.Respon
 	if key != "" {
 		r.Header.Set("Idempotency-Key", `"`+key+`"`)
 	}
-	// A connection of its own: Go's client asks again by itself if one that was used before has
-	// broken.
+	// A new connection, because Go's client repeats a request if a reused connection is broken.
 	answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
 	if err != nil {
 		return nil

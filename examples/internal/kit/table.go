@@ -17,8 +17,8 @@ func Exit(err error) {
 	}
 }
 
-// NewTable returns a table. Its columns end with tabs, its lines with newlines, and all columns are
-// aligned to the right. Flush prints it.
+// NewTable returns a table whose columns end with tabs and whose lines end with newlines. All
+// columns are aligned to the right. Flush prints it.
 func NewTable(out io.Writer) *tabwriter.Writer {
 	return tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
 }
@@ -32,5 +32,5 @@ func HeadedTable(out io.Writer, names string) *tabwriter.Writer {
 	return rows
 }
 
-// Left pads a text of the first column, so that this one is aligned to the left.
+// Left pads a text of the first column, so that the column is aligned to the left.
 func Left(text string) string { return fmt.Sprintf("%-17s", text) }

@@ -13,7 +13,7 @@ import (
 const wagesFile = "../../../testdata/cps1988_wages.csv"
 
 // The numbers are those of testdata/README.md.
-func TestWages(t *testing.T) {
+func TestReadWages_Survey_HasKnownMeans(t *testing.T) {
 	wages, err := kit.ReadWages(wagesFile, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func TestWages(t *testing.T) {
 	}
 }
 
-func TestEveryNthWage(t *testing.T) {
+func TestReadWages_EveryNthPerson_IsRead(t *testing.T) {
 	wages, err := kit.ReadWages(wagesFile, 10000)
 	if err != nil || !slices.Equal(wages.People, []string{"10000", "20000"}) {
 		t.Errorf("%v, %v", wages.People, err)
@@ -50,7 +50,7 @@ func TestEveryNthWage(t *testing.T) {
 	}
 }
 
-func TestWagesThatAreNone(t *testing.T) {
+func TestReadWages_InvalidRows_AreRefused(t *testing.T) {
 	for name, row := range map[string]string{
 		"no number": "much,no", "nothing": ",no", "negative": "-1,no", "NaN": "NaN,no", "no answer": "100,maybe",
 	} {

@@ -42,11 +42,11 @@ class Follower(threading.Thread):
     def wait_for(self, event: int) -> None:
         with self._more:
             if not self._more.wait_for(lambda: self._last >= event or self._failed, timeout=60) or self._failed:
-                raise RuntimeError(f"event {event} does not come")
+                raise RuntimeError(f"event {event} did not arrive within a minute")
 
 
 def sell(ledger: Ledger, people: dict[str, str], order: Json) -> None:
-    """Carries out one order. Its id is the key: whoever asks with it again gets the same sale."""
+    """Executes one order. Its id is the key: a repeated request with it gets the same sale."""
     wanted = {"buyer": order["buyer"], "question": "smoker", "epsilon": order["epsilon"], "all": True}
     quote = ledger.post("/v1/quotes", wanted)
     print(f"{order['id']}: {order['buyer']} asks for ε = {order['epsilon']}: {quote['objects']} answers, {quote['price']}¢", flush=True)
@@ -54,7 +54,7 @@ def sell(ledger: Ledger, people: dict[str, str], order: Json) -> None:
         sale = ledger.post("/v1/sales", {**wanted, "max_price": order["max_price"]}, key=order["id"], truths=people)
     except Problem as problem:
         if problem.kind not in ("refused", "price"):
-            raise  # it may be sold or not: ask again, with the same id
+            raise  # it is unknown whether it is sold: repeat the request, with the same id
         print(f"{order['id']}: {problem.kind}", flush=True)
     else:
         print(f"{order['id']}: sale {sale['sale']}, {sale['price']}¢, {sale['draws']} drawn", flush=True)

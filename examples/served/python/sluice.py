@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 
 class Problem(Exception):
-    """What the ledger answers in place of a result, by RFC 9457. `kind` is for programs, and `says` has everything."""
+    """The response of the ledger in place of a result, as in RFC 9457. `kind` is for programs, and `says` has all members."""
 
     def __init__(self, says: Json) -> None:
         super().__init__(says["detail"])
@@ -26,7 +26,7 @@ class Problem(Exception):
 
 
 class Ledger:
-    """A ledger at an address, for whoever has a token."""
+    """A ledger at an address, for the holder of a token."""
 
     def __init__(self, address: str, token: str, patience: float = 300) -> None:
         self._address, self._token, self._patience = address.rstrip("/"), token, patience
@@ -36,11 +36,11 @@ class Ledger:
         return json.loads(self.document(path, **query))
 
     def document(self, path: str, **query: str) -> bytes:
-        """Reads something as it is, such as a receipt: what is signed is verified byte by byte."""
+        """Reads a document unchanged, such as a receipt, because its signature is of the exact bytes."""
         return self._ask(path + ("?" + urllib.parse.urlencode(query) if query else ""))
 
     def items(self, path: str, **query: str) -> Iterator[Json]:
-        """Reads a list to its end, part by part."""
+        """Reads all parts of a list."""
         while True:
             part = self.get(path, **query)
             yield from part["items"]
@@ -49,25 +49,25 @@ class Ledger:
             query["after"] = part["next"]
 
     def post(self, path: str, body: Json, key: Optional[str] = None, truths: Optional[Mapping[str, str]] = None) -> Any:
-        """Asks for something, under a key if it changes anything: the id of your order, in ASCII. A request with the same key
-        does nothing twice. Of the true values, only those are sent that a draw needs."""
+        """Sends a request. A request that changes something needs a key, such as the id of your order, in ASCII: repeated with
+        it, it does nothing twice. Only the true values that a draw needs are sent."""
         headers = {"Content-Type": "application/json"}
         if key is not None:
             headers["Idempotency-Key"] = json.dumps(key)
-        told: Json = {}
+        sent: Json = {}
         while True:
             try:
-                return json.loads(self._ask(path, headers, {**body, "truths": told} if told else body))
+                return json.loads(self._ask(path, headers, {**body, "truths": sent} if sent else body))
             except Problem as problem:
                 if problem.kind != "truth-needed" or truths is None:
                     raise
                 needed = {name for need in problem.says["needs"] for name in need["objects"]}
-                if needed <= told.keys():
-                    raise  # they were told
-                told.update((name, truths.get(name, "")) for name in needed)  # more may be needed by then: others have asked, too
+                if needed <= sent.keys():
+                    raise  # the server already has them
+                sent.update((name, truths.get(name, "")) for name in needed)  # concurrent requests can make more of them necessary
 
     def events(self, after: int = 0) -> Iterator[Json]:
-        """Follows the log from the event behind `after` on, for ever. Where a stream breaks off, the next one goes on."""
+        """Follows the log without end, from the event after `after`. If a stream breaks, the next one continues after its last event."""
         pause = 0.0
         while True:
             time.sleep(pause)
@@ -87,8 +87,8 @@ class Ledger:
                     raise
 
     def _ask(self, path: str, headers: Mapping[str, str] = {}, body: Optional[Json] = None) -> bytes:
-        """Repeats a request until it is answered. If that takes too long, nobody knows whether it was carried out: ask again later,
-        with the same key."""
+        """Repeats a request until it gets a response. If that takes too long, it is unknown whether the request was done: repeat it
+        later, with the same key."""
         give_up, pause = time.monotonic() + self._patience, 0.05
         while True:
             try:
@@ -104,7 +104,7 @@ class Ledger:
             pause = min(2 * pause, 5)
 
     def _send(self, path: str, headers: Mapping[str, str], body: Optional[Json] = None) -> Any:
-        """Sends a request once. A server that says nothing for a minute counts as gone: streams have a sign of life every 15 seconds."""
+        """Sends a request once. A server that sends nothing for a minute counts as dead: streams have a heartbeat every 15 seconds."""
         request = urllib.request.Request(self._address + path, None if body is None else json.dumps(body).encode())
         for name, value in {**headers, "Authorization": "Bearer " + self._token}.items():
             request.add_header(name, value)
@@ -114,18 +114,18 @@ class Ledger:
             with error:
                 if error.headers.get_content_type() == "application/problem+json":
                     raise Problem(json.loads(error.read())) from None
-                # It is from something between here and the ledger.
+                # The response is from a proxy, not from the ledger.
                 raise Problem({"kind": "unreachable", "status": error.code, "detail": str(error)}) from None
 
 
 def _passes(problem: Problem) -> bool:
-    """Tells whether the same request may have another answer later. 501 is for good: this server does no such thing."""
+    """Returns whether the same request may get another response later. 501 is permanent: the server has no such route."""
     status = problem.says["status"]
     return status == 429 or (status >= 500 and status != 501)
 
 
 def _messages(stream: Any) -> Iterator[tuple[str, str]]:
-    """Reads server-sent events: what they are, and what they say. An empty line ends each; one that breaks off before it is none."""
+    """Reads server-sent events, as names and data. An empty line ends each event; an incomplete event is discarded."""
     name, data = "", []
     for line in stream:
         field, _, value = line.decode().rstrip("\n").partition(": ")

@@ -33,7 +33,7 @@ class Follower extends EventEmitter {
   }
 }
 
-/** Carries out one order. Its id is the key: whoever asks with it again gets the same sale. */
+/** Executes one order. Its id is the key: a repeated request with it gets the same sale. */
 async function sell(ledger: Ledger, people: Shop["people"], order: Order): Promise<void> {
   const wanted = { buyer: order.buyer, question: "smoker", epsilon: order.epsilon, all: true };
   const quote = done(await ledger.ask.POST("/v1/quotes", { body: wanted }));

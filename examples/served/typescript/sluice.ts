@@ -8,7 +8,7 @@ import type { components, paths } from "./ledger.js";
 
 export type Schemas = components["schemas"];
 
-/** What the ledger answers in place of a result, by RFC 9457. */
+/** The response of the ledger in place of a result, as in RFC 9457. */
 export class Problem extends Error {
   constructor(readonly says: Schemas["Problem"]) {
     super(says.detail);
@@ -16,7 +16,7 @@ export class Problem extends Error {
 }
 
 export class Ledger {
-  /** All that can be asked, with types. What changes something takes a key: the id of your order, once for each. */
+  /** All requests, with types. A request that changes something needs a key, such as the id of your order. */
   readonly ask: Client<paths>;
   private readonly headers: { Authorization: string };
 
@@ -29,12 +29,12 @@ export class Ledger {
     this.ask = createClient<paths>({ baseUrl: address, headers: this.headers, fetch: (request) => this.repeat(request) });
   }
 
-  /** Sells under a key, with those true values that a draw needs, and no others. */
+  /** Sells under a key. Only the true values that a draw needs are sent. */
   sell(key: string, order: Schemas["Sell"], truths: Record<string, string>): Promise<Schemas["Sold"]> {
-    return telling(truths, (told) => this.ask.POST("/v1/sales", { params: under(key), body: { ...order, ...told } }));
+    return withTruths(truths, (needed) => this.ask.POST("/v1/sales", { params: under(key), body: { ...order, ...needed } }));
   }
 
-  /** Follows the log from the event behind `after` on, for ever. Where a stream breaks off, the next one goes on. */
+  /** Follows the log without end, from the event after `after`. If a stream breaks, the next one continues after its last event. */
   async *events(after = 0): AsyncGenerator<Schemas["Event"]> {
     for (let pause = 0; ; pause = Math.min(2 * pause + 50, 5000)) {
       await sleep(pause);
@@ -65,8 +65,8 @@ export class Ledger {
   }
 
   /**
-   * Repeats a request until it is answered. If that takes too long, nobody knows whether it was carried out: ask again later, with the
-   * same key.
+   * Repeats a request until it gets a response. If that takes too long, it is unknown whether the request was done: repeat it later, with
+   * the same key.
    */
   private async repeat(request: Request): Promise<Response> {
     const giveUp = Date.now() + this.patience;
@@ -75,7 +75,7 @@ export class Ledger {
         const answer = await fetch(request.clone(), { signal: AbortSignal.timeout(60_000) });
         const { status, headers } = answer;
         if (answer.ok) {
-          return new Response(await answer.arrayBuffer(), { status, headers }); // all of it, or it is asked for again
+          return new Response(await answer.arrayBuffer(), { status, headers }); // an incomplete response is requested again
         }
         const problem = await problemOf(answer);
         if (!passes(problem) || Date.now() > giveUp) {
@@ -91,13 +91,13 @@ export class Ledger {
   }
 }
 
-/** What a request is answered with: a result, or a problem. */
+/** The response to a request: a result, or a problem. */
 export type Answer<T> = { data?: T | undefined; error?: Schemas["Problem"] | undefined };
 
-/** Returns the result of what was asked, or throws the problem. */
+/** Returns the result of a request, or throws the problem. */
 export function done<T>(answer: Answer<T>): T {
   if (answer.data === undefined) {
-    throw answer.error ? new Problem(answer.error) : new Error("an answer without anything");
+    throw answer.error ? new Problem(answer.error) : new Error("the response has neither a result nor a problem");
   }
   return answer.data;
 }
@@ -107,23 +107,23 @@ export function under(key: string): { header: { "Idempotency-Key": string } } {
   return { header: { "Idempotency-Key": JSON.stringify(key) } };
 }
 
-/** Asks with those true values that a draw needs, and no others. */
-export async function telling<T>(
+/** Sends a request with only the true values that a draw needs. */
+export async function withTruths<T>(
   truths: Record<string, string>,
-  ask: (told: { truths?: Record<string, string> }) => Promise<Answer<T>>,
+  ask: (needed: { truths?: Record<string, string> }) => Promise<Answer<T>>,
 ): Promise<T> {
-  const told = new Map<string, string>();
+  const sent = new Map<string, string>();
   for (;;) {
-    const answer = await ask(told.size > 0 ? { truths: Object.fromEntries(told) } : {});
+    const answer = await ask(sent.size > 0 ? { truths: Object.fromEntries(sent) } : {});
     const needed = answer.error?.kind === "truth-needed" ? (answer.error.needs ?? []).flatMap((need) => need.objects) : [];
-    if (needed.every((name) => told.has(name))) {
+    if (needed.every((name) => sent.has(name))) {
       return done(answer);
     }
-    needed.forEach((name) => told.set(name, truths[name] ?? "")); // more may be needed by then: others have asked, too
+    needed.forEach((name) => sent.set(name, truths[name] ?? "")); // concurrent requests can make more of them necessary
   }
 }
 
-/** Reads a list to its end, part by part. */
+/** Reads all parts of a list. */
 export async function* items<T>(read: (from: { after?: string }) => Promise<Answer<{ items: T[]; next?: string }>>): AsyncGenerator<T> {
   for (let from: { after?: string } = {}; ; ) {
     const part = done(await read(from));
@@ -136,8 +136,8 @@ export async function* items<T>(read: (from: { after?: string }) => Promise<Answ
 }
 
 /**
- * Tells whether the same request may have another answer later: nothing came, or it came from somebody who could not help it. 501 is for
- * good: this server does no such thing.
+ * Returns whether the same request may get another response later: after no response, or after a temporary error. 501 is permanent: the
+ * server has no such route.
  */
 function passes(error: unknown): boolean {
   if (error instanceof Problem) {
@@ -150,11 +150,11 @@ async function problemOf(answer: Response): Promise<Problem> {
   if (answer.headers.get("Content-Type") === "application/problem+json") {
     return new Problem(await answer.json());
   }
-  // It is from something between here and the ledger.
+  // The response is from a proxy, not from the ledger.
   return new Problem({ type: "about:blank", title: answer.statusText, status: answer.status, detail: answer.statusText, kind: "unreachable", exit: 1 });
 }
 
-/** Reads server-sent events. An empty line ends each; one that breaks off before it is none. A sign of life comes every 15 seconds. */
+/** Reads server-sent events. An empty line ends each event; an incomplete event is discarded. A heartbeat comes every 15 seconds. */
 async function* messages(answer: Response, quiet: AbortController): AsyncGenerator<{ name: string; data: string }> {
   const alarm = setTimeout(() => quiet.abort(), 60_000);
   let rest = "";

@@ -6,7 +6,7 @@
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { done, items, Ledger, telling, under, type Schemas } from "./sluice.js";
+import { done, items, Ledger, withTruths, under, type Schemas } from "./sluice.js";
 
 const people = { ana: "yes", ben: "no", eva: "yes", leo: "no" };
 const all = Object.keys(people);
@@ -22,8 +22,8 @@ async function host(ledger: Ledger): Promise<void> {
   const barred: Schemas["Policy"] = { ...market, barred: ["tabloid"] };
   const terms = done(await ledger.ask.POST("/v1/terms", { params: under("terms"), body: { question: "smoker", objects: ["leo"], policy: barred } }));
   console.log(`terms changed: ${terms.changed}`);
-  const released = await telling(people, (told) =>
-    ledger.ask.POST("/v1/releases", { params: under("release"), body: { question: "smoker", object: "ana", epsilon: "0.25", ...told } }),
+  const released = await withTruths(people, (needed) =>
+    ledger.ask.POST("/v1/releases", { params: under("release"), body: { question: "smoker", object: "ana", epsilon: "0.25", ...needed } }),
   );
   console.log(`released: ${released.object} at ε = ${released.epsilon}`);
 }
@@ -38,8 +38,8 @@ async function buy(ledger: Ledger): Promise<Schemas["Sold"]> {
   console.log(`sale ${upgrade.sale}: ${upgrade.upgrades} upgrades for ${upgrade.price}`);
   const held = done(await ledger.ask.POST("/v1/reservations", { params: under("order-3"), body: { ...order, buyer: "zeta", for: "1h" } }));
   console.log(`reservation ${held.sale}: ${held.state}`);
-  const captured = await telling(people, (told) =>
-    ledger.ask.POST("/v1/reservations/{reservation}/capture", { params: { path: { reservation: held.sale }, ...under("paid-3") }, body: told }),
+  const captured = await withTruths(people, (needed) =>
+    ledger.ask.POST("/v1/reservations/{reservation}/capture", { params: { path: { reservation: held.sale }, ...under("paid-3") }, body: needed }),
   );
   console.log(`sale ${captured.sale}: ${captured.resales} resales`);
   return sale;
@@ -111,10 +111,10 @@ async function main(folder: string, address: string, token: string): Promise<voi
   await host(ledger);
   const sale = await buy(ledger);
   await refusals(ledger);
-  const answered = await telling(people, (told) =>
+  const answered = await withTruths(people, (needed) =>
     ledger.ask.POST("/v1/answers", {
       params: under("answer"),
-      body: { question: "smoker", query: "majority:yes", epsilon: "0.5", objects: all, accept_loss: true, ...told },
+      body: { question: "smoker", query: "majority:yes", epsilon: "0.5", objects: all, accept_loss: true, ...needed },
     }),
   );
   console.log(`answered at ε = ${answered.epsilon} for ${answered.objects} people`);

@@ -4,5 +4,5 @@ package main
 
 import "time"
 
-// cpuTime returns 0: the processor time is not known here.
+// cpuTime returns 0, because the processor time is unknown on this system.
 func cpuTime() time.Duration { return 0 }

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// All calls of Sluice are in this file. It uses only what both checkouts of a comparison have.
+// All calls of Sluice are in this file. It uses only API that both checkouts of a comparison have.
 
 // The questions of the ledger: of single releases, of bulk raises, and of enrolments.
 const (
@@ -25,9 +25,9 @@ const (
 type store struct {
 	l      *ledger.Ledger
 	people int
-	asked  int // releases that were requested
-	raised int // raises of everybody
-	joined int // enrolments
+	asked  int // number of releases that were requested
+	raised int // number of raises of all people
+	joined int // number of enrolments
 }
 
 func create(ctx context.Context, path string, people int) (*store, error) {
@@ -111,7 +111,7 @@ func (s *store) read(ctx context.Context, object int) error {
 	return err
 }
 
-// audit returns how many events it has read.
+// audit verifies the ledger, and returns the number of events.
 func (s *store) audit(ctx context.Context) (events int, err error) {
 	done, err := s.l.Verify(ctx, api.VerifyRequest{})
 	if err == nil && done.Problems != 0 {

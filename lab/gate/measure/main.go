@@ -1,9 +1,9 @@
-// Command measure does the work of package gate's rows on one checkout of Sluice. The gate builds
-// it twice, once against each checkout, and has the two programs take turns.
+// Command measure runs the operations of package gate's rows on one checkout of Sluice. The gate
+// builds it twice, once against each checkout, and runs the two programs in turns.
 //
-// It reads the names of rows from standard input, one a line, and answers each with a line of JSON,
-// a [turn]. Its arguments are the directory of its ledgers, the number of people, and the number of
-// releases of a turn.
+// It reads the names of rows from standard input, one on each line, and responds to each with a
+// [turn] on a line of JSON. Its arguments are the directory of its ledgers, the number of people,
+// and the number of releases of a turn.
 package main
 
 import (
@@ -68,14 +68,14 @@ func run(ctx context.Context, args []string) error {
 	return errors.Join(lines.Err(), w.store.close())
 }
 
-// worker does the work of all rows on its ledgers.
+// worker runs the operations of all rows on its ledgers.
 type worker struct {
 	dir              string
 	people, releases int
 	store            *store
 }
 
-// turn does the work of a row once.
+// turn runs the operations of a row once.
 func (w *worker) turn(ctx context.Context, row string) (turn, error) {
 	switch row {
 	case "alone":
@@ -100,7 +100,7 @@ func (w *worker) turn(ctx context.Context, row string) (turn, error) {
 	return turn{}, errors.New("no such row")
 }
 
-// timed measures what n operations take.
+// timed measures n operations.
 func timed(work func() (n int, err error)) (turn, error) {
 	runtime.GC()
 	var before, after runtime.MemStats
@@ -123,7 +123,7 @@ func (w *worker) released(ctx context.Context, callers, n int) (turn, error) {
 	return timed(func() (int, error) { return n, w.releaseAll(ctx, callers, first, n) })
 }
 
-// releaseAll requests n releases by some callers, each one release at a time.
+// releaseAll requests n releases by concurrent callers, each with one release at a time.
 func (w *worker) releaseAll(ctx context.Context, callers, first, n int) error {
 	errs := make([]error, callers)
 	var next atomic.Int64
@@ -143,7 +143,7 @@ func (w *worker) releaseAll(ctx context.Context, callers, first, n int) error {
 	return errors.Join(errs...)
 }
 
-// readAll reads each object once, in the order of no index.
+// readAll reads each object once, in an order that differs from that of the index.
 func (w *worker) readAll(ctx context.Context) error {
 	const stride = 15_485_863 // a prime
 	for i := range w.people {
@@ -154,8 +154,8 @@ func (w *worker) readAll(ctx context.Context) error {
 	return nil
 }
 
-// opened measures how long it takes to open a ledger whose process has died, for each release since
-// the last checkpoint.
+// opened measures the time to open a ledger whose process has died, for each release since the last
+// checkpoint.
 func (w *worker) opened(ctx context.Context) (turn, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -179,8 +179,8 @@ func (w *worker) opened(ctx context.Context) (turn, error) {
 
 func (w *worker) crashedFile() string { return filepath.Join(w.dir, "crashed.db") }
 
-// crash adds releases to a ledger and ends without closing it. What is committed is in the journal
-// alone.
+// crash adds releases to a ledger, and ends without closing it. The commits are only in the
+// journal.
 func (w *worker) crash(ctx context.Context) (err error) {
 	path := w.crashedFile()
 	if _, missing := os.Stat(path); missing != nil {

@@ -1,5 +1,5 @@
-// Package chart gives all pictures one look: colours that colour-blind people can tell apart, grey
-// grids behind the data, and files as PNG or SVG.
+// Package chart has the common style of all pictures: colours that colour-blind people can
+// distinguish, grey grids below the data, and files in PNG or SVG.
 package chart
 
 import (
@@ -17,9 +17,9 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Color returns one of eight colours that people with any kind of colour blindness can tell apart
-// (M. Okabe and K. Ito, "Color Universal Design", 2008), the darkest first, the first again after
-// the last.
+// Color returns one of eight colours that people with any kind of colour blindness can distinguish
+// (M. Okabe and K. Ito, "Color Universal Design", 2008). The darkest is the first. After the last,
+// the colours repeat.
 func Color(i int) color.NRGBA {
 	palette := [...]color.NRGBA{
 		{0, 0, 0, 255}, {0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255},
@@ -41,7 +41,7 @@ func New(title, x, y string) *plot.Plot {
 	return p
 }
 
-// Format returns the format that the name of a file asks for, "png" or "svg".
+// Format returns the format for the name of a file, "png" or "svg".
 func Format(path string) (string, error) {
 	switch format := strings.ToLower(strings.TrimPrefix(filepath.Ext(path), ".")); format {
 	case "png", "svg":
@@ -51,8 +51,8 @@ func Format(path string) (string, error) {
 	}
 }
 
-// CanDraw tells whether the font of a PNG has all letters of a text. An SVG leaves them to the
-// viewer.
+// CanDraw reports whether the font of a PNG has all letters of a text. For an SVG, the viewer
+// chooses the font.
 func CanDraw(text string) bool {
 	face := font.DefaultCache.Lookup(plot.DefaultFont, 12).Face
 	for _, r := range text {
@@ -63,9 +63,9 @@ func CanDraw(text string) bool {
 	return true
 }
 
-// write writes a finished picture. An SVG leaves the letters to the viewer, and gonum asks for
-// Liberation Serif alone; fonts with letters of the same widths keep the text in its place where
-// that is not installed.
+// write writes a finished picture. For an SVG, the viewer chooses the font, and gonum only names
+// Liberation Serif. Other fonts with letters of the same widths are added, so that the text is in
+// its place where that font is not installed.
 func write(w io.Writer, picture io.WriterTo, format string) error {
 	if format != "svg" {
 		_, err := picture.WriteTo(w)

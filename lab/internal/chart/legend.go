@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// widening is by how much text may turn out wider than it is measured: the viewer of an SVG may
+// widening returns the factor by which text can be wider than measured. The viewer of an SVG may
 // have wider letters.
 func widening(format string) vg.Length {
 	if format == "svg" {
@@ -18,9 +18,9 @@ func widening(format string) vg.Length {
 	return 1.02
 }
 
-// WriteWithLegend writes a plot as a picture of a size in points, 1/72 inch on paper, 1⅓ pixels in
-// a PNG, with the title above everything and the legend to the right of the plot, where it can hide
-// no data.
+// WriteWithLegend writes a plot as a picture of a size in points, which are 1/72 inch on paper and
+// 1⅓ pixels in a PNG. The title is at the top. The legend is to the right of the plot, so that it
+// hides no data.
 func WriteWithLegend(w io.Writer, p *plot.Plot, format string, width, height float64) error {
 	picture, err := draw.NewFormattedCanvas(vg.Points(width), vg.Points(height), format)
 	if err != nil {

@@ -29,5 +29,5 @@ func (Ticks) Ticks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// slack is the part of a step by which rounding may move the ends of an axis.
+// slack is the fraction of a step by which rounding may move the ends of an axis.
 const slack = 1e-9

@@ -14,8 +14,8 @@ import (
 // Width and Height are the size of a figure in points.
 const Width, Height = 600, 340
 
-// Draw draws theory, as lines, over measurements, as marks and bars. Where there is theory alone,
-// its lines are marked too.
+// Draw draws theory as lines, and measurements as marks and bars. Without measurements, the lines
+// have marks.
 func Draw(f simulate.Figure) (*plot.Plot, error) {
 	p := chart.New(fmt.Sprintf("pan2024 Figure %s(%s): %s", f.ID[:1], f.ID[1:], f.Title), f.X, f.Y)
 	if f.LogY {
@@ -59,8 +59,8 @@ func Draw(f simulate.Figure) (*plot.Plot, error) {
 	return p, nil
 }
 
-// positive leaves out the points that a logarithmic axis has no place for: a few runs can be all
-// alike by chance, and their variance is 0.
+// positive leaves out points that a logarithmic axis cannot show. The variance of a few runs can be
+// 0 by chance.
 func positive(s simulate.Series) simulate.Series {
 	shown := s
 	shown.X, shown.Y, shown.Low, shown.High = nil, nil, nil, nil
@@ -76,8 +76,8 @@ func positive(s simulate.Series) simulate.Series {
 	return shown
 }
 
-// shifted moves points, which are 1 apart, a little to the side, so that bars of several series do
-// not hide one another.
+// shifted moves points, which are 1 apart, slightly to the side, so that the bars of several series
+// do not hide each other.
 func shifted(x []float64, by float64) []float64 {
 	moved := make([]float64, len(x))
 	for i := range x {

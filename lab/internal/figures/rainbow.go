@@ -10,23 +10,23 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// MaxCurves is how many answers a picture can tell apart, and maxPoints how many points of each it
-// shows at most.
+// MaxCurves is the largest number of answers that a picture can distinguish. maxPoints is the
+// largest number of points of each.
 const (
 	MaxCurves = 16
 	maxPoints = 1000
 )
 
-// Rainbow is the laws of an answer by the distance from the boundary. Those at each distance have
-// the preferred answer's probability first.
+// Rainbow has the laws of an answer by the distance from the boundary. Each law begins with the
+// probability of the preferred answer.
 type Rainbow struct {
-	Answers    int             // how many answers there are
+	Answers    int             // number of answers
 	Epsilon    privacy.Epsilon // of the mechanism
 	Delta      privacy.Delta   // of the mechanism
 	ByDistance [][]float64     // the laws, by rank of the answers, from distance 0 on
 }
 
-// Height is the height of the picture in points: each entry of the legend takes 15 of them.
+// Height returns the height of the picture in points. Each entry of the legend has a height of 15.
 func (r Rainbow) Height() float64 {
 	entries := 2*r.Answers - 1 // at most
 	return float64(max(Height, 15*entries+50))
@@ -65,11 +65,11 @@ func (r Rainbow) Draw() (*plot.Plot, error) {
 	return p, nil
 }
 
-// thresholdDash is that of vertical lines; curves do without it.
+// thresholdDash is the dash of vertical lines. Curves do not use it.
 const thresholdDash = 2
 
-// spread returns some of the numbers below n, the first and the last among them: all if there are
-// at most most of them.
+// spread returns at most most evenly spaced numbers below n, including the first and the last. It
+// returns all if n is at most most.
 func spread(n, most int) []int {
 	var numbers []int
 	for i := range min(n, most) {
@@ -82,8 +82,8 @@ func spread(n, most int) []int {
 	return numbers
 }
 
-// rankLook goes with the colours in the paper: blue, red, green. Where these come again, the marks
-// are others.
+// rankLook returns the look for a rank, with the colours of the paper: blue, red, green. Where
+// colours repeat, the marks differ.
 func rankLook(rank int) look {
 	dashes := [...]int{0, 1, 3, 4}
 	return look{color: rank + 1, mark: rank + rank/8, dash: dashes[rank%len(dashes)]}
@@ -96,11 +96,11 @@ func rankName(rank int) string {
 	return fmt.Sprintf("rank %d", rank+1)
 }
 
-// thresholds returns, for each number of first answers but all, up to which distance τ the
-// probability of these together grows by all that ε and δ allow: as long as it is at most
-// (1−δ)/(e^ε+1) a step before. It is 0 for those that are above that at the boundary already, and
-// for those that get there beyond the last distance or never. For the first two of three answers
-// and δ=0 these are τ_B and τ_R of zhou2022 Eqs. (2) and (3), whose brackets are floors.
+// thresholds returns a distance τ for each number of first answers except all. Up to τ, the
+// probability of these answers together grows as much as ε and δ allow, which is the case while it
+// is at most (1−δ)/(e^ε+1) at the step before. τ is 0 if the probability is larger at the boundary,
+// or if it never gets larger up to the last distance. For the first two of three answers and δ=0
+// these are τ_B and τ_R of zhou2022 Eqs. (2) and (3), whose brackets are floors.
 func (r Rainbow) thresholds() []int {
 	limit := (1 - r.Delta.Float64()) / (math.Exp(r.Epsilon.Float64()) + 1)
 	taus := make([]int, r.Answers-1)

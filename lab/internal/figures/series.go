@@ -12,27 +12,27 @@ import (
 	"github.com/sluicedp/sluice/lab/internal/chart"
 )
 
-// look tells a series from the others even without colours: by its marks and dashes.
+// look is the colour, marks and dashes of a series, which distinguish it even without colours.
 type look struct {
 	color int // see [chart.Color]
-	mark  int // one of eight shapes, the first again after the last
-	dash  int // one of five kinds of lines, the first, which is solid, again after the last
+	mark  int // number of one of eight shapes, which repeat
+	dash  int // number of one of five kinds of lines, which repeat; the first is solid
 }
 
 // series is a row of points to draw.
 type series struct {
 	name      string    // in the legend; none if empty
 	x, y      []float64 // the points, from left to right for a line
-	low, high []float64 // bars around y, or, beside a line, two thin lines; may be nil
+	low, high []float64 // bars around y, or, for a line, two thin lines; may be nil
 	line      bool      // join the points
-	marks     bool      // mark them; on a line, some of them if they are many
+	marks     bool      // mark the points; on a line with many points, only some
 	look      look      // as in a figure of package simulate
 }
 
-// maxMarks is how many points of a line are marked at most.
+// maxMarks is the largest number of marks on a line.
 const maxMarks = 25
 
-// add draws a series into a plot, above what is there already, and adds it to the legend.
+// add draws a series above the existing content of a plot, and adds it to the legend.
 func add(p *plot.Plot, s series) error {
 	points, err := plotter.NewLine(pairs(s.x, s.y))
 	if err != nil {
@@ -58,7 +58,7 @@ func add(p *plot.Plot, s series) error {
 	return nil
 }
 
-// enter adds to the legend, with a space before the name that no viewer leaves out.
+// enter adds an entry to the legend, with a space before the name that viewers do not remove.
 func enter(p *plot.Plot, name string, thumbnails ...plot.Thumbnailer) {
 	p.Legend.Add("\u00a0"+name, thumbnails...)
 }
@@ -88,7 +88,7 @@ func (s series) around(p *plot.Plot) error {
 	return nil
 }
 
-// marked picks the points to mark.
+// marked returns the points to mark.
 func (s series) marked(points plotter.XYs) plotter.XYs {
 	if !s.line || len(points) <= maxMarks {
 		return points
@@ -148,13 +148,13 @@ func (v vertical) Thumbnail(c *draw.Canvas) {
 	c.StrokeLine2(v.style, c.Min.X, y, c.Max.X, y)
 }
 
-// logTicks marks a logarithmic axis at the powers of ten, twice and five times these by name, and
-// their other multiples without.
+// logTicks marks a logarithmic axis at the multiples of the powers of ten. Those at 1, 2 and 5
+// times a power have labels.
 type logTicks struct{}
 
 // Ticks implements [plot.Ticker].
 func (logTicks) Ticks(low, high float64) []plot.Tick {
-	if low <= 0 { // the powers of ten down to it have no end
+	if low <= 0 { // a logarithmic axis cannot include 0
 		return nil
 	}
 	var ticks []plot.Tick

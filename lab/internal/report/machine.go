@@ -1,4 +1,4 @@
-// Package report has what both comparisons print: numbers, and the machine that they are from.
+// Package report has the common output of measurements: numbers, and a description of the machine.
 package report
 
 import (
@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Describe returns a Markdown list of what the machine is, and the disk that a directory is on,
-// with the time of a flush, which it tries. What only Linux tells is left out elsewhere.
+// Describe returns a Markdown list that describes the machine, and the disk of a directory, with
+// the measured time of a flush. Items that only Linux provides are left out on other systems.
 func Describe(dir string) (string, error) {
 	flush, err := flushTime(dir)
 	if err != nil {
@@ -36,8 +36,7 @@ func Describe(dir string) (string, error) {
 	return b.String(), nil
 }
 
-// LoadAverage returns how busy the machine was in the last minute: how many processes wanted to
-// run.
+// LoadAverage returns the average number of runnable processes in the last minute.
 func LoadAverage() string {
 	load, _, found := strings.Cut(firstLine("/proc/loadavg"), " ")
 	if !found {
@@ -46,7 +45,7 @@ func LoadAverage() string {
 	return load
 }
 
-// lineOf returns what stands behind a name and a colon in a file of the kernel, or "".
+// lineOf returns the text after a name and a colon in a file of the kernel, or "".
 func lineOf(path, name string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -69,7 +68,7 @@ func firstLine(path string) string {
 	return line
 }
 
-// diskOf returns the file system and the device that a directory is on, or "".
+// diskOf returns the file system and the device of a directory, or "".
 func diskOf(dir string) string {
 	mounts, err := os.ReadFile("/proc/mounts")
 	if err != nil {
@@ -85,8 +84,8 @@ func diskOf(dir string) string {
 	return kind + " on " + device
 }
 
-// mountOf finds a directory's file system and device in a list like /proc/mounts: of those mounted
-// above it, the nearest and last.
+// mountOf finds the file system and device of a directory in a list like /proc/mounts: the last of
+// those that are mounted nearest above the directory.
 func mountOf(dir, mounts string) (kind, device string) {
 	at := ""
 	for line := range strings.Lines(mounts) {
@@ -99,7 +98,7 @@ func mountOf(dir, mounts string) (kind, device string) {
 	return kind, device
 }
 
-// flushTime returns the median time that it takes to overwrite a page and sync it.
+// flushTime returns the median time of overwriting a page and syncing it.
 func flushTime(dir string) (median time.Duration, err error) {
 	f, err := os.CreateTemp(dir, "flush-")
 	if err != nil {

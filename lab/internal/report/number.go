@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Rounded returns a number as [Number] writes it.
+// Rounded returns a number with the precision of [Number].
 func Rounded(v float64) float64 {
 	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64)
 	if err != nil { // nothing that was formatted is out of range
@@ -14,7 +14,7 @@ func Rounded(v float64) float64 {
 	return rounded
 }
 
-// Number writes a number with three digits that count, and commas.
+// Number formats a number with three significant digits, and commas.
 func Number(v float64) string {
 	if v == 0 {
 		return "0"

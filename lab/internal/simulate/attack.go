@@ -8,34 +8,34 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Attacks returns the names of the four ways to guess an object's value from all its responses
+// Attacks returns the names of the four attacks that guess an object's value from all its responses
 // (pan2024 §6.1), in the order of Result.Errors:
 //
 //   - the last response;
-//   - the value under which all responses together are the likeliest;
-//   - the value that is the response most often;
-//   - the same with each response counted by its ε. This would be the likeliest value if the
-//     responses were independent, so that it shows what the chain prevents.
+//   - the value under which all responses together are the most likely;
+//   - the most frequent response;
+//   - the most frequent response, weighted by ε. This would be the most likely value if the
+//     responses were independent, so it shows the effect of the chain.
 func Attacks() []string {
 	return []string{"last output", "maximum likelihood", "highest frequency", "weighted highest frequency"}
 }
 
-// bayes is how many of the attacks, the first ones, are Bayes' rule for equally likely values and
-// therefore err no more often than they must (pan2024 §6.1).
+// bayes is the number of attacks, the first ones, that are Bayes' rule for equally likely values.
+// They have the smallest possible error rate (pan2024 §6.1).
 const bayes = 2
 
 // attack scores each value, given all responses. It guesses the value with the highest score.
 type attack func(responses []int, scores []float64)
 
-// attacks returns what [Attacks] names.
+// attacks returns the attacks in the order of [Attacks].
 func (x Experiment) attacks() ([]attack, error) {
 	likelihood, err := maximumLikelihood(len(x.Values), x.Levels)
 	return []attack{lastOutput, likelihood, highestFrequency, weightedFrequency(x.Levels)}, err
 }
 
 // miss returns the probability that the attack guesses wrong. It is 0 or 1 unless several values
-// have the highest score: then the guess is one of these at random, and since the probability is
-// counted, no coin has to be thrown for that.
+// have the highest score. Then the guess is a random one of them, and its probability is returned
+// in place of a draw.
 func (a attack) miss(responses []int, scores []float64, truth int) float64 {
 	clear(scores)
 	a(responses, scores)
@@ -72,8 +72,8 @@ func weightedFrequency(levels []privacy.Epsilon) attack {
 }
 
 // maximumLikelihood scores a value by the logarithm of Pr(responses | value), a product over the
-// transitions of the chain. It is not told that only the last response matters (pan2024 Lemma 3.1);
-// that it guesses that all the same is for the experiment to show.
+// transitions of the chain. It does not use that only the last response matters (pan2024 Lemma
+// 3.1). The experiment shows that its guess is nevertheless the last response.
 func maximumLikelihood(m int, levels []privacy.Epsilon) (attack, error) {
 	steps := make([]transition, len(levels))
 	last := privacy.Epsilon{}
@@ -86,7 +86,7 @@ func maximumLikelihood(m int, levels []privacy.Epsilon) (attack, error) {
 	}
 	return func(responses []int, scores []float64) {
 		for value := range scores {
-			before := 0 // from ε = 0, which is noise, each response is as good as another
+			before := 0 // at ε = 0 the response is noise, so any value can be used
 			for i, response := range responses {
 				scores[value] += steps[i].of(value, before, response)
 				before = response

@@ -11,20 +11,20 @@ import (
 	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
-// Comparison is a measured number beside what theory says it is.
+// Comparison is a measured number with its theoretical value.
 type Comparison struct {
-	Figure   string          // the figure it belongs to, such as "2a"
+	Figure   string          // the figure that it belongs to, such as "2a"
 	What     string          // what was measured, such as "share of 1"
-	Quantity Quantity        // what of it, over all runs
+	Quantity Quantity        // mean or variance over all runs
 	Epsilon  privacy.Epsilon // the level
 	Measured float64         // over all runs
-	Theory   float64         // what it should be, or a bound on it
-	// Low and High are where Measured lies if theory holds, but for the chance that was asked for.
-	// Where theory is a lower bound, High is 1.
+	Theory   float64         // the expected value, or a bound
+	// Low and High bound Measured if the theory is right, except with the given chance. If the
+	// theory is a lower bound, High is 1.
 	Low, High float64
 }
 
-// Quantity is what the runs are summed up by.
+// Quantity is a statistic of the runs.
 type Quantity string
 
 // The mean over the runs, and the variance among them.
@@ -33,14 +33,14 @@ const (
 	Variance Quantity = "variance"
 )
 
-// Within tells whether measurement and theory agree.
+// Within reports whether measurement and theory agree.
 func (c Comparison) Within() bool { return c.Low <= c.Measured && c.Measured <= c.High }
 
-// Compare compares everything that was measured with its theory. chance, which is above 0 and
-// small, is the probability of each single comparison to fail by bad luck.
+// Compare compares all measurements with theory. chance, which is above 0 and small, is the
+// probability that a single comparison fails by chance.
 //
-// Means are those of many thousand independent responses, hence normal; the variance of nearly
-// normal estimates has a χ² distribution with one degree of freedom less than there are runs.
+// Means are of many thousand independent responses, and therefore normal. The variance of nearly
+// normal estimates has a χ² distribution with one degree of freedom less than the number of runs.
 func (r *Result) Compare(chance float64) ([]Comparison, error) {
 	t := tolerance{runs: float64(r.Runs), chance: chance}
 	var all []Comparison
@@ -116,8 +116,8 @@ func (r *Result) compareAttacks(t tolerance) []Comparison {
 			all = append(all, t.mean(c, c.Theory*(1-c.Theory)/guesses))
 			continue
 		}
-		// How often these attacks err is not known, only that it is not less; no share varies more
-		// than 1/2.
+		// The error rate of these attacks is not known, only a lower bound. The standard deviation
+		// of a share is at most 1/2.
 		c = t.mean(c, 1/(4*guesses))
 		c.High = 1
 		all = append(all, c)
@@ -125,10 +125,10 @@ func (r *Result) compareAttacks(t tolerance) []Comparison {
 	return all
 }
 
-// Bound returns how often the attacks must err, by Theorem 6.1.
+// Bound returns the smallest possible error rate of the attacks, by Theorem 6.1.
 func (x Experiment) Bound() float64 { return ErrorBound(x.Last().Float64(), len(x.Values)) }
 
-// tolerance finds where a measurement may lie.
+// tolerance computes the interval for a measurement.
 type tolerance struct{ runs, chance float64 }
 
 // mean takes the variance of a single run.
@@ -145,7 +145,7 @@ func (t tolerance) variance(c Comparison) Comparison {
 	return c
 }
 
-// The names of the figures, by which part of the paper the experiment is from.
+// The names of the figures, by the part of the paper that has the experiment.
 
 func (x Experiment) shareFigure(v int) string {
 	if x.Sampling != nil {

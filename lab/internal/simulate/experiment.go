@@ -13,37 +13,37 @@ import (
 	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
-// MinRuns and MaxRuns are how many runs an experiment may have: a variance needs two.
+// MinRuns and MaxRuns are the smallest and the largest number of runs of an experiment. A variance
+// needs two.
 const (
 	MinRuns = 2
 	MaxRuns = 10_000
 )
 
-// ErrRuns says that an experiment cannot have that many runs.
+// ErrRuns is returned for a number of runs that is not possible.
 var ErrRuns = errors.New("impossible number of runs")
 
-// Experiment says who is asked, and up to which levels.
+// Experiment is a population of objects, with the levels to which they are raised.
 type Experiment struct {
 	Name    string            // such as "binary"
 	Values  []string          // the names of the values
-	Holders []int             // how many objects have each value
-	Shown   []int             // the values whose estimated shares are looked at
-	Levels  []privacy.Epsilon // every object is raised to each of them, rising
-	// Sampling is what the chains are compared with at the same levels, or nil. There must be 2
-	// values.
+	Holders []int             // number of objects with each value
+	Shown   []int             // the values whose estimated shares are compared
+	Levels  []privacy.Epsilon // in ascending order; every object is raised to each of them
+	// Sampling is compared with the chains at the same levels, or nil. It needs 2 values.
 	Sampling *Sampling
 }
 
-// Sampling is RAPPOR's way to give away a bit bit by bit (pan2024 §5.1): permanent noise is put on
-// it once, and then again and again fresh noise on the outcome.
+// Sampling is RAPPOR's repeated noisy sampling of a bit (pan2024 §5.1): permanent noise is added to
+// the bit once, and new noise to the result for each sampling.
 type Sampling struct {
 	Alpha privacy.Epsilon // of the permanent noise
 	Beta  privacy.Epsilon // of each sampling
 }
 
-// Binary is the experiment of pan2024 §6.1: 600 ones and 400 zeros, raised in ten rounds to what
-// ten noisy samplings at ε=0.5 of a permanent response at ε=1 give away, Eq. (65), rounded down to
-// a nano-nat.
+// Binary returns the experiment of pan2024 §6.1: 600 ones and 400 zeros, raised in ten rounds to
+// the ε of ten noisy samplings at ε=0.5 of a permanent response at ε=1, Eq. (65), rounded down to a
+// nano-nat.
 func Binary() (Experiment, error) {
 	sampling, err := newSampling(1_000_000_000, 500_000_000)
 	if err != nil {
@@ -56,8 +56,8 @@ func Binary() (Experiment, error) {
 	}, err
 }
 
-// Polychotomous is the experiment of pan2024 §6.2: 100 ones, 200 twos, 300 threes, 400 fours and
-// 500 fives, raised from ε=0.1 to ε=1 in steps of 0.1.
+// Polychotomous returns the experiment of pan2024 §6.2: 100 ones, 200 twos, 300 threes, 400 fours
+// and 500 fives, raised from ε=0.1 to ε=1 in steps of 0.1.
 func Polychotomous() (Experiment, error) {
 	x := Experiment{
 		Name: "polychotomous", Values: []string{"1", "2", "3", "4", "5"},
@@ -73,7 +73,7 @@ func Polychotomous() (Experiment, error) {
 	return x, nil
 }
 
-// newSampling takes both ε in nano-nats.
+// newSampling returns a sampling with both ε in nano-nats.
 func newSampling(alpha, beta int64) (*Sampling, error) {
 	a, err := privacy.EpsilonFromNano(alpha)
 	if err != nil {
@@ -83,7 +83,7 @@ func newSampling(alpha, beta int64) (*Sampling, error) {
 	return &Sampling{a, b}, err
 }
 
-// levels returns what 1, 2, … rounds give away, as the policy of that name releases it.
+// levels returns the ε of 1, 2, … rounds, as [policy.NoisySampling] releases them.
 func (s *Sampling) levels(rounds int) ([]privacy.Epsilon, error) {
 	start, period := time.Unix(0, 0), time.Second
 	p, err := policy.NoisySampling(s.Alpha, s.Beta, start, period, rounds)
@@ -97,7 +97,7 @@ func (s *Sampling) levels(rounds int) ([]privacy.Epsilon, error) {
 	return levels, nil
 }
 
-// Objects returns how many objects there are.
+// Objects returns the number of objects.
 func (x Experiment) Objects() int {
 	n := 0
 	for _, holders := range x.Holders {
@@ -106,14 +106,14 @@ func (x Experiment) Objects() int {
 	return n
 }
 
-// Guessed returns how many objects of each value are guessed. Theorem 6.1 is about values that are
-// equally likely, so it is as many of each as the rarest value has.
+// Guessed returns the number of objects of each value that are guessed. Theorem 6.1 is about
+// equally likely values, so it is the number of objects with the rarest value.
 func (x Experiment) Guessed() int { return slices.Min(x.Holders) }
 
 // Last returns the highest level.
 func (x Experiment) Last() privacy.Epsilon { return x.Levels[len(x.Levels)-1] }
 
-// FigureIDs returns the numbers of the figures in pan2024 that the experiment makes, such as "2a".
+// FigureIDs returns the numbers of the experiment's figures in pan2024, such as "2a".
 func (x Experiment) FigureIDs() []string {
 	if x.Sampling != nil {
 		return []string{"1a", "1b", "1c", "2a", "2b", "2c"}
@@ -121,28 +121,28 @@ func (x Experiment) FigureIDs() []string {
 	return []string{"3a", "3b", "3c", "3d", "3e", "3f"}
 }
 
-// Progress is told now and then how many of all runs are done.
+// Progress is called from time to time with the number of runs that are done, and of all runs.
 type Progress = func(done, total int)
 
-// Result is what an experiment measured. The last index of everything is the run.
+// Result has the measurements of an experiment. The last index of each slice is the run.
 type Result struct {
-	Experiment Experiment    // what was done
-	Runs       int           // how often
+	Experiment Experiment
+	Runs       int           // number of runs
 	Shares     [][][]float64 // by level and value: the estimated share
 	Sampled    [][]float64   // by round: the share of the second value, estimated from noisy samplings
 	Errors     [][]float64   // by attack: the share of wrong guesses; see [Attacks]
 }
 
-// Run runs the experiment a number of times. progress may be nil. It returns [ErrRuns] unless there
-// are [MinRuns] to [MaxRuns] of them.
+// Run runs the experiment a number of times, from [MinRuns] to [MaxRuns]. It returns [ErrRuns] for
+// other numbers. progress may be nil.
 func (x Experiment) Run(ctx context.Context, runs int, progress Progress) (*Result, error) {
 	return x.run(ctx, runs, progress, raise)
 }
 
-// respond draws the responses of one object at all levels. Tests put wrong ones in its place.
+// respond draws the responses of one object at all levels. Tests replace it with wrong ones.
 type respond func(s *rrchain.Sampler, x *Experiment, truth int, responses []int) error
 
-// raise is the real one: a chain.
+// raise is the respond function of the experiment, which raises a chain.
 func raise(s *rrchain.Sampler, x *Experiment, truth int, responses []int) error {
 	chain, err := rrchain.NewChain[int](len(x.Values))
 	if err != nil {
@@ -204,7 +204,7 @@ func table(rows, columns int) [][]float64 {
 	return t
 }
 
-// relax raises all objects, estimates the shares at each level, and has the attacks guess.
+// relax raises all objects, estimates the shares at each level, and runs the attacks.
 func (r *Result) relax(s *rrchain.Sampler, run int, draw respond, attacks []attack) error {
 	x := &r.Experiment
 	m := len(x.Values)

@@ -10,38 +10,38 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Figure is the content of a picture, without its looks.
+// Figure is the content of a picture, without its style.
 type Figure struct {
 	ID     string   // the number in pan2024, such as "2a"
 	Title  string   // above the picture
 	X, Y   string   // what the axes show
 	LogY   bool     // the y axis is logarithmic
-	Ticks  []Tick   // of the x axis; nil: any numbers
+	Ticks  []Tick   // of the x axis; nil for numbers
 	Series []Series // in the order of the legend
 }
 
 // Tick is a place on an axis with its name.
 type Tick struct {
-	At   float64 // where on the axis
-	Name string  // what stands there
+	At   float64 // position on the axis
+	Name string  // label
 }
 
 // Series is a row of points of a figure.
 type Series struct {
 	Name     string    // in the legend
-	Measured bool      // rather than computed
-	Look     Look      // series of one look belong together
-	X, Y     []float64 // the points, as many of each
-	// Low and High, if there are any, are around Y: two standard deviations away (one for attacks,
-	// as in the paper), or the ends of a 95 % interval for a variance.
+	Measured bool      // false for a computed series
+	Look     Look      // series with the same look belong together
+	X, Y     []float64 // coordinates of the points
+	// Low and High, which may be nil, are the ends of bars around Y: two standard deviations away
+	// (one for attacks, as in the paper), or the ends of a 95 % interval for a variance.
 	Low, High []float64
 }
 
-// Look tells series apart in a picture: there is a number for each colour, which goes with a mark,
-// and one for each kind of dashes.
+// Look distinguishes series in a picture: a number for the colour and the mark, and a number for
+// the kind of dashes.
 type Look struct{ Color, Dash int }
 
-// The looks of figures with measurements: black is theory that belongs to no series.
+// The colours of figures with measurements. Black is theory that belongs to no measured series.
 const (
 	black = iota
 	blue
@@ -75,8 +75,8 @@ func (r *Result) Figures() ([]Figure, error) {
 	return append(all, r.guesses()), nil
 }
 
-// figures returns Figures 1(a) to 1(c), which are theory. The paper has neither the ε_β nor the K
-// of the curves; these are ours.
+// figures returns Figures 1(a) to 1(c), which are theory. The paper does not have the ε_β and the K
+// of the curves, so they are chosen here.
 func (s *Sampling) figures() []Figure {
 	const rounds = 20
 	alpha, betas := s.Alpha.Float64(), []float64{0.1, 0.2, 0.5, 1}
@@ -105,7 +105,7 @@ func (s *Sampling) figures() []Figure {
 	return []Figure{given, variance, linearRaises()}
 }
 
-// linearRaises is Figure 1(c).
+// linearRaises returns Figure 1(c).
 func linearRaises() Figure {
 	f := Figure{
 		ID: "1c", Title: "variance of chains raised from ε = 0.1 to 1 by K responses (N = 1)",
@@ -120,7 +120,7 @@ func linearRaises() Figure {
 	return f
 }
 
-// curve returns the theory at 1, 2, …, n.
+// curve returns the values of a theory at 1, 2, …, n.
 func curve(name string, look Look, n int, theory func(k int) float64) Series {
 	s := Series{Name: name, Look: look}
 	for k := 1; k <= n; k++ {
@@ -129,7 +129,7 @@ func curve(name string, look Look, n int, theory func(k int) float64) Series {
 	return s
 }
 
-// shares is a figure with the estimated share of a value at each level: 2(a), 3(a) to 3(e).
+// shares returns the figure with the estimated share of a value at each level: 2(a), 3(a) to 3(e).
 func (r *Result) shares(v int) (Figure, error) {
 	x := r.Experiment
 	axis, places, ticks := x.axis()
@@ -153,13 +153,12 @@ func (r *Result) shares(v int) (Figure, error) {
 	return f, nil
 }
 
-// add adds a point and how far its bar reaches to each side.
+// add adds a point, with a bar that reaches the same distance to each side.
 func (s *Series) add(y, reach float64) {
 	s.Y, s.Low, s.High = append(s.Y, y), append(s.Low, y-reach), append(s.High, y+reach)
 }
 
-// addVariance adds the variance among runs, with the interval that holds the true one in 95 of 100
-// cases.
+// addVariance adds the variance among runs, with a 95 % interval for the true variance.
 func (s *Series) addVariance(runs []float64) {
 	const outside = 0.05
 	chi, variance := distuv.ChiSquared{K: float64(len(runs) - 1)}, stat.Variance(runs, nil)
@@ -168,8 +167,8 @@ func (s *Series) addVariance(runs []float64) {
 	s.High = append(s.High, variance*chi.K/chi.Quantile(outside/2))
 }
 
-// axis returns what the x axis of figures over the levels shows: ε, or where this would be crowded
-// at one end, rounds.
+// axis returns the x axis of figures over the levels: ε, or rounds where the ε would be crowded at
+// one end.
 func (x Experiment) axis() (name string, places []float64, ticks []Tick) {
 	for i, level := range x.Levels {
 		at := level.Float64()
@@ -185,7 +184,7 @@ func (x Experiment) axis() (name string, places []float64, ticks []Tick) {
 	return "round, and its ε", places, ticks
 }
 
-// comparedVariances is Figure 2(b).
+// comparedVariances returns Figure 2(b).
 func (r *Result) comparedVariances() Figure {
 	x := r.Experiment
 	ones := x.Shown[0]
@@ -209,7 +208,7 @@ func (r *Result) comparedVariances() Figure {
 	return f
 }
 
-// guesses is the figure with the attacks: 2(c), 3(f).
+// guesses returns the figure with the attacks: 2(c), 3(f).
 func (r *Result) guesses() Figure {
 	x := r.Experiment
 	f := Figure{

@@ -5,8 +5,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// sample has all objects do as many noisy samplings as there are levels, and estimates the share of
-// ones after each round.
+// sample draws noisy samplings of all objects, one for each level, and estimates the share of ones
+// after each round.
 func (r *Result) sample(s *rrchain.Sampler, run int) error {
 	x := &r.Experiment
 	if x.Sampling == nil {
@@ -29,8 +29,8 @@ func (r *Result) sample(s *rrchain.Sampler, run int) error {
 	return nil
 }
 
-// draw adds to each round's ones the noisy sampling of one bit. Every response is the first of a
-// chain of its own, which makes it an ordinary randomized response.
+// draw adds the noisy samplings of one bit to the ones of each round. Every response is the first
+// of its own chain, which makes it an ordinary randomized response.
 func (s *Sampling) draw(sampler *rrchain.Sampler, truth int, ones []int) error {
 	permanent, err := randomized(sampler, s.Alpha, truth)
 	if err != nil {
@@ -46,13 +46,13 @@ func (s *Sampling) draw(sampler *rrchain.Sampler, truth int, ones []int) error {
 	return nil
 }
 
-// share estimates the share of true bits that are ones from that of samplings that are: first the
-// share among the permanent responses, then that among the truths (pan2024 Appendix F).
+// share estimates the share of ones among the true bits from the share of ones among the samplings:
+// first the share among the permanent responses, then that among the bits (pan2024 Appendix F).
 func (s *Sampling) share(sampled float64) float64 {
 	return unbiased(s.Alpha, unbiased(s.Beta, sampled))
 }
 
-// unbiased is pan2024 Eq. (6): (λ − q)/(p − q).
+// unbiased returns the estimate of pan2024 Eq. (6): (λ − q)/(p − q).
 func unbiased(epsilon privacy.Epsilon, share float64) float64 {
 	lie := ErrorBound(epsilon.Float64(), 2) // q
 	return (share - lie) / (1 - 2*lie)
@@ -68,7 +68,7 @@ func randomized(s *rrchain.Sampler, epsilon privacy.Epsilon, bit int) (int, erro
 	return level.Response, err
 }
 
-// variance is the theory, for k rounds with n bits.
+// variance returns the theoretical variance for k rounds with n bits.
 func (s *Sampling) variance(k, n int) float64 {
 	return SamplingVariance(s.Alpha.Float64(), s.Beta.Float64(), k, n)
 }

@@ -79,12 +79,12 @@ type Result struct {
 // error only if the audit could not be completed; differences are findings.
 func Run(ctx context.Context, l Ledger, r Request, at Pace) (done Result, err error) {
 	a := &auditor{
-		ended:   func() error { return errs.Context(ctx) },
-		ledger:  l,
-		request: r,
-		pace:    at,
-		seen:    map[faultID]bool{},
-		events:  pipeline{newBatch(), newBatch()},
+		ended:    func() error { return errs.Context(ctx) },
+		ledger:   l,
+		request:  r,
+		pace:     at,
+		reported: map[faultID]bool{},
+		events:   pipeline{newBatch(), newBatch()},
 	}
 	if err := a.openCheckpoints(); err != nil {
 		return done, err
@@ -157,17 +157,17 @@ type auditor struct {
 	latest    event.Kind // the kind of the last event that could be read
 	isAssumed bool       // the open sale in the counters is only assumed, see openAssumed
 	total     uint64     // number of events known to exist
-	at        place      // where the comparison continues
+	position  place      // where the comparison continues
 	done      bool
 	head      api.Head
 
-	horizon  time.Time   // later events are in the future
-	early    uint64      // number of events in the future
-	earliest event.Event // the first of these
+	horizon      time.Time   // later events are in the future
+	futureEvents uint64      // number of events in the future
+	firstFuture  event.Event // the first of these
 
 	found    []Finding // findings of this step
 	problems uint64    // findings of earlier steps
-	seen     map[faultID]bool
+	reported map[faultID]bool
 
 	exhausted uint64 // objects that have spent their whole cap
 }
@@ -175,7 +175,7 @@ type auditor struct {
 // mostAhead is the tolerated difference between the clocks of hosts and auditors.
 const mostAhead = 5 * time.Minute
 
-// mostFaults limits the faults of the file that are remembered in auditor.seen.
+// mostFaults limits the faults of the file that are remembered in auditor.reported.
 const mostFaults = 10_000
 
 // faultID identifies a fault of the file, so that it is reported only once.
@@ -272,19 +272,19 @@ func (a *auditor) reportEvent(number uint64, format string, args ...any) {
 	a.report(Finding{Kind: problemEvent, Event: number, Text: fmt.Sprintf(format, args...)})
 }
 
-// full reports whether a step must end because it has many findings.
-func (a *auditor) full() bool { return len(a.found) >= a.pace.Problems }
+// isFull reports whether a step must end because it has many findings.
+func (a *auditor) isFull() bool { return len(a.found) >= a.pace.Problems }
 
 // fault reports a part of the file that cannot be read, unless it was reported before.
 func (a *auditor) fault(f kv.Fault) {
 	id := faultID{f.Bucket, string(f.From), f.Text}
-	if a.seen[id] {
+	if a.reported[id] {
 		return
 	}
-	if len(a.seen) >= mostFaults {
-		clear(a.seen)
+	if len(a.reported) >= mostFaults {
+		clear(a.reported)
 	}
-	a.seen[id] = true
+	a.reported[id] = true
 	text := f.Text
 	if f.Bucket != "" {
 		text += fmt.Sprintf(", in the bucket %q", f.Bucket)
@@ -340,18 +340,18 @@ func (a *auditor) noteFuture(ev *event.Event) {
 	if !ev.Time.After(a.horizon) {
 		return
 	}
-	if a.early++; a.early == 1 {
-		a.earliest = event.Event{Number: ev.Number, Time: ev.Time}
+	if a.futureEvents++; a.futureEvents == 1 {
+		a.firstFuture = event.Event{Number: ev.Number, Time: ev.Time}
 	}
 }
 
 // checkClock reports the events that are in the future.
 func (a *auditor) checkClock() {
-	if a.early > 0 {
-		first, now := a.earliest.Time, a.horizon.Add(-mostAhead).UTC()
+	if a.futureEvents > 0 {
+		first, now := a.firstFuture.Time, a.horizon.Add(-mostAhead).UTC()
 		text := fmt.Sprintf("%d events are in the future, from event %d of %s on; the clock says %s",
-			a.early, a.earliest.Number, first.Format(time.RFC3339Nano), now.Format(time.RFC3339Nano))
-		a.report(Finding{Kind: ProblemClock, Event: a.earliest.Number, Text: text})
+			a.futureEvents, a.firstFuture.Number, first.Format(time.RFC3339Nano), now.Format(time.RFC3339Nano))
+		a.report(Finding{Kind: ProblemClock, Event: a.firstFuture.Number, Text: text})
 	}
 }
 

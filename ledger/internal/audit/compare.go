@@ -104,15 +104,15 @@ func isObjectKey(key []byte) bool { return bytes.IndexByte(key, 0) == len(key)-1
 func (a *auditor) compareSome(r kv.Reader) error {
 	left := a.pace.Records
 	buckets := auditedBuckets()
-	for a.at.bucket < len(buckets) {
-		from, err := a.compareBucket(r, buckets[a.at.bucket], a.at.from, &left)
+	for a.position.bucket < len(buckets) {
+		from, err := a.compareBucket(r, buckets[a.position.bucket], a.position.from, &left)
 		if err != nil {
 			return err
 		}
-		if a.at.from = from; from != nil {
+		if a.position.from = from; from != nil {
 			return nil
 		}
-		a.at.bucket++
+		a.position.bucket++
 	}
 	a.finish()
 	return nil
@@ -142,7 +142,7 @@ func (a *auditor) compareBucket(r kv.Reader, bucket string, from []byte, left *i
 	// missing reports the records that only the fold has, below a key or to the end.
 	missing := func(until []byte) bool {
 		for more && (until == nil || bytes.Compare(derived.key, until) < 0) {
-			if !a.another(left) {
+			if !a.mayCompare(left) {
 				next = bytes.Clone(derived.key)
 				return false
 			}
@@ -155,7 +155,7 @@ func (a *auditor) compareBucket(r kv.Reader, bucket string, from []byte, left *i
 		if !missing(key) {
 			return false
 		}
-		if !a.another(left) {
+		if !a.mayCompare(left) {
 			next = bytes.Clone(key)
 			return false
 		}
@@ -180,16 +180,16 @@ func (a *auditor) compareBucket(r kv.Reader, bucket string, from []byte, left *i
 	return next, fault
 }
 
-// another counts a record that is to be compared, and returns whether this step may still compare
-// it.
-func (a *auditor) another(left *int) bool {
+// mayCompare counts a record that is to be compared, and returns whether this step may still
+// compare it.
+func (a *auditor) mayCompare(left *int) bool {
 	if *left--; *left%a.pace.Batch == 0 {
 		a.pace.Rest()
 	}
 	if *left%state.CheckEvery == 0 && a.ended() != nil {
 		return false // the next step returns the error
 	}
-	return *left >= 0 && !a.full()
+	return *left >= 0 && !a.isFull()
 }
 
 // countExhausted counts an object that has spent its whole cap, if Request.Exhausted is set.
@@ -348,8 +348,8 @@ func (a *auditor) valueName(question uint32, epsilon privacy.Epsilon, v event.Va
 	return v.String()
 }
 
-// opened adapts a decoder to the type that decoderOf returns.
-func opened[T any](decode func([]byte) (T, error)) func([]byte) (any, error) {
+// asAny adapts a decoder to the type that decoderOf returns.
+func asAny[T any](decode func([]byte) (T, error)) func([]byte) (any, error) {
 	return func(payload []byte) (any, error) { return decode(payload) }
 }
 
@@ -358,37 +358,37 @@ func decoderOf(bucket string, key []byte) func([]byte) (any, error) {
 	switch bucket {
 	case state.BucketObjects:
 		if isObjectKey(key) {
-			return opened(state.DecodeObject)
+			return asAny(state.DecodeObject)
 		}
 	case state.BucketChains:
-		return opened(state.DecodeChain)
+		return asAny(state.DecodeChain)
 	case state.BucketAnswers:
-		return opened(state.DecodeAnswers)
+		return asAny(state.DecodeAnswers)
 	case state.BucketSales:
-		return opened(state.DecodeSale)
+		return asAny(state.DecodeSale)
 	case state.BucketOrders:
-		return opened(state.DecodeNumber64)
+		return asAny(state.DecodeNumber64)
 	case state.BucketRequests:
-		return opened(state.DecodeRequest)
+		return asAny(state.DecodeRequest)
 	case state.BucketTallies:
-		return opened(state.DecodeTally)
+		return asAny(state.DecodeTally)
 	case state.BucketStrangers:
-		return opened(state.DecodeStranger)
+		return asAny(state.DecodeStranger)
 	case state.BucketMeta:
 		switch string(key) {
 		case state.KeyCounters:
-			return opened(state.DecodeCounters)
+			return asAny(state.DecodeCounters)
 		case state.KeyAbout:
-			return opened(event.DecodeAbout)
+			return asAny(event.DecodeAbout)
 		}
 		return quoted
 	case state.BucketQuestions:
 		if key[0] == 'q' {
-			return opened(event.DecodeQuestion)
+			return asAny(event.DecodeQuestion)
 		}
 	case state.BucketBuyers:
 		if key[0] == 'q' {
-			return opened(state.DecodeBuyer)
+			return asAny(state.DecodeBuyer)
 		}
 	case state.BucketPolicies:
 		if key[0] == 'p' {
@@ -396,9 +396,9 @@ func decoderOf(bucket string, key []byte) func([]byte) (any, error) {
 		}
 	}
 	if key[0] == 'e' && bucket != state.BucketObjects {
-		return opened(state.DecodeNumber64)
+		return asAny(state.DecodeNumber64)
 	}
-	return opened(state.DecodeNumber32)
+	return asAny(state.DecodeNumber32)
 }
 
 // quoted decodes a text as a quoted string.

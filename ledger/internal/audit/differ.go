@@ -40,21 +40,21 @@ func (d *description) describe(name string, v reflect.Value) {
 		d.describeFields(v)
 		return
 	}
-	switch x := v.Interface().(type) {
+	switch value := v.Interface().(type) {
 	case time.Time:
-		d.add(name, x.Format(time.RFC3339Nano))
+		d.add(name, value.Format(time.RFC3339Nano))
 	case *event.Tag:
-		if x == nil {
+		if value == nil {
 			d.add(name, "none")
 			return
 		}
-		d.add(name, fmt.Sprintf("%x", x[:]))
+		d.add(name, fmt.Sprintf("%x", value[:]))
 	case event.Value:
-		d.add(name, d.value(d.epsilon, x))
+		d.add(name, d.value(d.epsilon, value))
 	case *api.Mechanism:
-		d.add(name, string(event.EncodeMechanism(x)))
+		d.add(name, string(event.EncodeMechanism(value)))
 	case string, fmt.Stringer:
-		d.add(name, fmt.Sprint(x))
+		d.add(name, fmt.Sprint(value))
 		d.plural(v)
 	default:
 		d.describeKind(name, v)

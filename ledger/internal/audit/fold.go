@@ -30,14 +30,14 @@ type foldStore struct {
 	state   *memtable.Table
 	writer  kv.Writer // of the update of the state in progress, or nil
 	log     kv.Reader
-	pending []keptWrite
+	pending []pendingWrite
 	buf     []byte // the keys and values of pending writes
 	failure error  // the first error of the state; the audit cannot continue after it
 }
 
-// keptWrite is a pending put or delete. Its key and value are in foldStore.buf, between these
+// pendingWrite is a pending put or delete. Its key and value are in foldStore.buf, between these
 // offsets.
-type keptWrite struct {
+type pendingWrite struct {
 	bucket          string
 	key, value, end int
 	deleted         bool
@@ -82,11 +82,11 @@ func (f *foldStore) Get(bucket string, key []byte) ([]byte, error) {
 		}
 	}
 	value, err := f.stored(bucket, key)
-	return value, f.note(err)
+	return value, f.recordFailure(err)
 }
 
 // valueOf returns the value of a pending write, nil for a delete.
-func (f *foldStore) valueOf(w *keptWrite) []byte {
+func (f *foldStore) valueOf(w *pendingWrite) []byte {
 	if w.deleted {
 		return nil
 	}
@@ -108,27 +108,27 @@ func (f *foldStore) event(key []byte) ([]byte, error) {
 
 // Scan implements kv.Reader, without pending writes. No event scans when it is applied.
 func (f *foldStore) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
-	return f.note(f.writer.Scan(bucket, from, visit))
+	return f.recordFailure(f.writer.Scan(bucket, from, visit))
 }
 
-// Put implements kv.Writer. The write is pending until keep.
+// Put implements kv.Writer. The write is pending until applyPending.
 func (f *foldStore) Put(bucket string, key, value []byte) error {
 	at := len(f.buf)
 	f.buf = append(append(f.buf, key...), value...)
-	f.pending = append(f.pending, keptWrite{bucket: bucket, key: at, value: at + len(key), end: len(f.buf)})
+	f.pending = append(f.pending, pendingWrite{bucket: bucket, key: at, value: at + len(key), end: len(f.buf)})
 	return nil
 }
 
-// Delete implements kv.Writer. The write is pending until keep.
+// Delete implements kv.Writer. The write is pending until applyPending.
 func (f *foldStore) Delete(bucket string, key []byte) error {
 	at := len(f.buf)
 	f.buf = append(f.buf, key...)
-	f.pending = append(f.pending, keptWrite{bucket, at, len(f.buf), len(f.buf), true})
+	f.pending = append(f.pending, pendingWrite{bucket, at, len(f.buf), len(f.buf), true})
 	return nil
 }
 
-// keep executes the pending writes.
-func (f *foldStore) keep() error {
+// applyPending executes the pending writes.
+func (f *foldStore) applyPending() error {
 	for i := range f.pending {
 		var err error
 		w := &f.pending[i]
@@ -138,20 +138,20 @@ func (f *foldStore) keep() error {
 			err = f.writer.Put(w.bucket, key, f.valueOf(w))
 		}
 		if err != nil {
-			return f.note(err)
+			return f.recordFailure(err)
 		}
 	}
-	f.drop()
+	f.discardPending()
 	return nil
 }
 
-// drop discards the pending writes.
-func (f *foldStore) drop() {
+// discardPending discards the pending writes.
+func (f *foldStore) discardPending() {
 	f.pending, f.buf = f.pending[:0], f.buf[:0]
 }
 
-// note records the first error of the state, and returns err.
-func (f *foldStore) note(err error) error {
+// recordFailure records the first error of the state, and returns err.
+func (f *foldStore) recordFailure(err error) error {
 	if err != nil && f.failure == nil {
 		f.failure = err
 	}
@@ -197,8 +197,8 @@ func (b *eventBatch) add(key, value []byte) {
 	b.records = append(b.records, rawEvent{at, at + len(key), len(b.buf)})
 }
 
-// full reports whether the batch has enough events or bytes.
-func (b *eventBatch) full(events int) bool {
+// isFull reports whether the batch has enough events or bytes.
+func (b *eventBatch) isFull(events int) bool {
 	return len(b.records) >= events || len(b.buf) >= batchBytes
 }
 
@@ -360,7 +360,7 @@ func (a *auditor) foldSome(ctx context.Context, r kv.Reader) (caughtUp bool, err
 	var last []byte
 	read, size := 0, 0
 	scan := r.Scan(state.BucketEvents, a.nextKey, func(key, value []byte) bool {
-		if read == a.pace.Events || size >= a.pace.Bytes || a.full() {
+		if read == a.pace.Events || size >= a.pace.Bytes || a.isFull() {
 			caughtUp = false
 			return false
 		}
@@ -370,7 +370,7 @@ func (a *auditor) foldSome(ctx context.Context, r kv.Reader) (caughtUp bool, err
 			return true
 		}
 		p.next.add(key, value)
-		if p.next.full(a.pace.Batch) {
+		if p.next.isFull(a.pace.Batch) {
 			err = p.push(a)
 		}
 		if read%state.CheckEvery == 0 {
@@ -409,7 +409,7 @@ func (a *auditor) flush() error {
 		return err
 	}
 	a.fold.ForgetTallies()
-	return a.source.keep()
+	return a.source.applyPending()
 }
 
 // add adds an event to the tree and to the fold. Faults of the event are reported; after an error,
@@ -523,16 +523,16 @@ func (a *auditor) checkLinks(n *event.Entry) {
 // applied is false if the event could not be applied even then.
 func (a *auditor) applyEvent(ev *event.Event) (applied bool, err error) {
 	a.prepareAssumed(ev.Change)
-	fault, err := a.try(ev)
+	fault, err := a.tryApply(ev)
 	if fault != nil && a.adopt(*ev) {
-		fault, err = a.try(ev)
+		fault, err = a.tryApply(ev)
 	}
 	if err != nil || fault == nil {
 		return err == nil, err
 	}
 	a.report(a.eventProblem(*ev, reason(fault)))
 	a.tolerate(*ev)
-	again, err := a.try(ev)
+	again, err := a.tryApply(ev)
 	if err != nil || again == nil {
 		return err == nil, err
 	}
@@ -542,9 +542,9 @@ func (a *auditor) applyEvent(ev *event.Event) (applied bool, err error) {
 	return false, a.skipEvent(*ev)
 }
 
-// try applies an event completely, or not at all. fault is a fault of the event; after err, the
-// audit cannot continue.
-func (a *auditor) try(ev *event.Event) (fault, err error) {
+// tryApply applies an event completely, or not at all. fault is a fault of the event; after err,
+// the audit cannot continue.
+func (a *auditor) tryApply(ev *event.Event) (fault, err error) {
 	s := a.fold
 	before := s.Counters
 	s.Levels.Clear()
@@ -556,13 +556,13 @@ func (a *auditor) try(ev *event.Event) (fault, err error) {
 		s.Counters, s.Client = before, state.NumberedName{}
 		s.ForgetSales()
 		s.UndoRecounts()
-		a.source.drop()
+		a.source.discardPending()
 		return fault, nil
 	}
 	s.Recounts = s.Recounts[:0]
 	// The state may remember only what an applied event has created.
 	s.Durable.Questions, s.Durable.Policies = s.Counters.Questions, s.Counters.Policies
-	return nil, a.source.keep()
+	return nil, a.source.applyPending()
 }
 
 // skipEvent skips an event that cannot be applied. A sale is assumed to exist, because the events
@@ -600,7 +600,7 @@ func (a *auditor) skipEvent(ev event.Event) error {
 	if err := s.PutSale(d.Sale, r); err != nil {
 		return err
 	}
-	return a.source.keep()
+	return a.source.applyPending()
 }
 
 // orderSkipped returns the ordinal of a skipped sale among the orders of its buyer. If the sale was
@@ -631,7 +631,7 @@ func (a *auditor) linkSkipped(ev event.Event) error {
 		_, settled := ev.Change.(*event.Settled)
 		err = a.fold.LinkName(name, ev.Number, settled)
 	}
-	return errors.Join(err, a.source.keep())
+	return errors.Join(err, a.source.applyPending())
 }
 
 // openAssumed assumes an open sale whose objects and sums are unknown, and so unlimited.
@@ -710,7 +710,8 @@ func (a *auditor) tolerate(ev event.Event) {
 func (a *auditor) tolerateTruth(question uint32, name string) {
 	if c, found, err := a.fold.Chain(question, name); err == nil && found && c.Bound == nil {
 		c.Bound = &event.Tag{}
-		_ = errors.Join(a.fold.PutChain(question, name, c), a.source.keep()) // a failure is recorded in foldStore
+		// A failure is recorded in foldStore.
+		_ = errors.Join(a.fold.PutChain(question, name, c), a.source.applyPending())
 	}
 }
 
@@ -832,7 +833,7 @@ func (a *auditor) adoptTruthKey(ev event.Event) bool {
 
 // reportAdopted reports that no event defines something, and that the stored definition is used.
 func (a *auditor) reportAdopted(ev event.Event, what string) {
-	_ = a.source.keep() // a failure is recorded in foldStore
+	_ = a.source.applyPending() // a failure is recorded in foldStore
 	a.report(a.eventProblem(ev, "no event defines "+what+"; the stored definition is used"))
 }
 

@@ -86,7 +86,7 @@ func released(t *testing.T, at string) *event.Released {
 // counted before the budget is checked.
 func TestAuditorTry_InvalidEvent_ChangesNothing(t *testing.T) {
 	for _, at := range []string{"0.75", "2"} {
-		a := &auditor{ended: t.Context().Err, ledger: newKept(t), pace: Usual(), seen: map[faultID]bool{}, events: pipeline{newBatch(), newBatch()}}
+		a := &auditor{ended: t.Context().Err, ledger: newKept(t), pace: Usual(), reported: map[faultID]bool{}, events: pipeline{newBatch(), newBatch()}}
 		var err error
 		if a.folded, err = a.pace.folded(); err != nil {
 			t.Fatal(err)
@@ -95,7 +95,7 @@ func TestAuditorTry_InvalidEvent_ChangesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		compare := func() uint64 {
-			a.done, a.at, a.problems = false, place{}, 0
+			a.done, a.position, a.problems = false, place{}, 0
 			for !a.done {
 				if err := a.step(t.Context()); err != nil {
 					t.Fatal(err)
@@ -109,7 +109,7 @@ func TestAuditorTry_InvalidEvent_ChangesNothing(t *testing.T) {
 		last := a.fold.Counters
 		var fault error
 		err = a.source.update(func() (err error) {
-			fault, err = a.try(&event.Event{Number: last.Events + 1, Time: last.Last, Change: released(t, at)})
+			fault, err = a.tryApply(&event.Event{Number: last.Events + 1, Time: last.Last, Change: released(t, at)})
 			return err
 		})
 		if err != nil {

@@ -120,16 +120,16 @@ func TestLog_WriterPanics_OnlyThatLineIsLost(t *testing.T) {
 }
 
 func TestLog_Later_WaitsForNoWriter(t *testing.T) {
-	written, goOn := make(chan string), make(chan struct{})
+	written, proceed := make(chan string), make(chan struct{})
 	var log Log
 	log.Use(zerolog.New(writer(func(p []byte) {
-		<-goOn
+		<-proceed
 		written <- string(p)
 	})))
 	for _, text := range []string{"first", "second"} {
 		log.Say(zerolog.ErrorLevel, errWork, text) // returns although the writer waits
 	}
-	close(goOn)
+	close(proceed)
 	for _, text := range []string{"first", "second"} {
 		if line := <-written; !strings.Contains(line, text) || !strings.Contains(line, errWork.Error()) {
 			t.Errorf("line %q, want %q", line, text)

@@ -54,7 +54,7 @@ func (m *Maker) Newest() observe.Checkpoint {
 // has fewer.
 func (m *Maker) Head(s *state.State, events uint64) (api.Head, error) {
 	if events > s.Counters.Events {
-		return api.Head{}, errs.Invalid("the log has %d events, not %d", s.Counters.Events, events)
+		return api.Head{}, errs.Invalid("the log has %d events, so it has no head at %d", s.Counters.Events, events)
 	}
 	root, err := tlog.TreeHash(int64(events), s)
 	return api.Head{Origin: m.About.Origin(), Events: events, Root: root}, err

@@ -47,7 +47,7 @@ func (l *Engine) commit(batch []*Proposal) (report func(), err error) {
 		return report, l.stopIfUncertain(err)
 	case s != nil:
 		l.frontier = s.Frontier
-		l.Queue.settled(s.Counters.Events)
+		l.Queue.setDurable(s.Counters.Events)
 		return l.commitReport(s, len(batch), took), nil
 	}
 	return nil, nil

@@ -38,8 +38,8 @@ type part struct {
 	bytes    int
 }
 
-// full reports whether the next group belongs to another transaction.
-func (p *part) full() bool { return len(p.events) >= foldedTogether || p.bytes >= foldedBytes }
+// isFull reports whether the next group belongs to another transaction.
+func (p *part) isFull() bool { return len(p.events) >= foldedTogether || p.bytes >= foldedBytes }
 
 // restore folds the groups of the part.
 func (p *part) restore(s *state.State) error {
@@ -100,7 +100,7 @@ func (r *reader) parts(groups iter.Seq2[journal.Group, error]) iter.Seq2[*part, 
 				yield(nil, err)
 				return
 			}
-			if !p.full() {
+			if !p.isFull() {
 				continue
 			}
 			if p.frontier = r.Frontier.Clone(); !yield(p, nil) {

@@ -139,7 +139,7 @@ func (l *Engine) foldMore(ctx context.Context, f journal.Follower) error {
 		if err != nil {
 			return err
 		}
-		l.Queue.settled(p.at.Events)
+		l.Queue.setDurable(p.at.Events)
 	}
 	return nil
 }

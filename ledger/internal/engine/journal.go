@@ -192,9 +192,9 @@ func (l *Engine) putPlace(w kv.Writer, journal bool) error {
 	return errors.Join(err, putText(w, state.KeyPlace, place))
 }
 
-// copied reports whether the file, or the journal that it names, is not the one that was written to
+// isCopy reports whether the file, or the journal that it names, is not the one that was written to
 // last. If alone is true, the file is read without its journal, and only the file is compared.
-func (l *Engine) copied(named, alone bool) (bool, error) {
+func (l *Engine) isCopy(named, alone bool) (bool, error) {
 	now, err := l.journal.from.Place(named)
 	if err != nil || now == "" {
 		return false, err

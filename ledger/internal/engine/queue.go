@@ -136,8 +136,8 @@ func (c *Queue) Stopped() error {
 	return c.failure
 }
 
-// settled records that all events up to this one are on disk.
-func (c *Queue) settled(event uint64) {
+// setDurable records that all events up to this one are on disk.
+func (c *Queue) setDurable(event uint64) {
 	c.update(func() { c.Durable = max(c.Durable, event) })
 }
 

@@ -152,7 +152,7 @@ func TestAwait_ContextEnded_AnotherProposalLeads(t *testing.T) {
 // A commit allocates nothing if no caller waits for a change of the queue.
 func TestQueueSettled_NoWaiter_AllocatesNothing(t *testing.T) {
 	var c Queue
-	if n := testing.AllocsPerRun(100, func() { c.settled(c.Durable + 1) }); n > 0 {
+	if n := testing.AllocsPerRun(100, func() { c.setDurable(c.Durable + 1) }); n > 0 {
 		t.Errorf("%v allocations, want 0", n)
 	}
 }
@@ -164,7 +164,7 @@ func TestAwaitEvent_ConcurrentSettled_LosesNoWakeUp(t *testing.T) {
 	var ping, pong Queue
 	follow := func(mine, other *Queue) error {
 		for n := uint64(1); n <= rounds; n++ {
-			mine.settled(n)
+			mine.setDurable(n)
 			if err := other.AwaitEvent(t.Context(), n); err != nil {
 				return err
 			}
@@ -183,7 +183,7 @@ func TestQueueClose_LastBatchEnds_Returns(t *testing.T) {
 	closing := make(chan bool)
 	go func() { closing <- c.Close() }()
 	waitFollowed(t, &c)
-	c.settled(1)
+	c.setDurable(1)
 	waitFollowed(t, &c) // again, because a proposal still leads
 	c.handOver()
 	<-closing

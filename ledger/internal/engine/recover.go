@@ -177,7 +177,7 @@ func missing(name string) error {
 // auditCopy audits the file if it is a copy, because a copy may have been made while the file was
 // written to.
 func (l *Engine) auditCopy(named, alone bool, audit func() error) error {
-	copied, err := l.copied(named, alone)
+	copied, err := l.isCopy(named, alone)
 	if err == nil && copied {
 		err = audit()
 	}

@@ -208,7 +208,7 @@ func (l *Engine) Erase(ctx context.Context) error {
 	if err != nil {
 		return cmp.Or(l.Queue.Check(), err) // the error of a closed memtable does not say why it was closed
 	}
-	if err = l.trimmed(ctx, at); err == nil && !l.hasJournal() {
+	if err = l.awaitTrimmed(ctx, at); err == nil && !l.hasJournal() {
 		err = l.Queue.Check() // a concurrent Close has taken the journal, and may not have destroyed it yet
 	}
 	return err
@@ -228,9 +228,9 @@ const (
 	heldMost  = 2 * time.Second
 )
 
-// trimmed waits until the journal is trimmed up to a position. It repeats the trim if the one after
-// the checkpoint was not complete.
-func (l *Engine) trimmed(ctx context.Context, at journal.Position) error {
+// awaitTrimmed waits until the journal is trimmed up to a position. It repeats the trim if the one
+// after the checkpoint was not complete.
+func (l *Engine) awaitTrimmed(ctx context.Context, at journal.Position) error {
 	for wait := heldFirst; ; wait = min(2*wait, heldMost) {
 		err := l.trim(at)
 		if _, held := errors.AsType[*journal.HeldError](err); !held {

@@ -71,13 +71,13 @@ func (m *Memory) end() journal.Position {
 	return m.begin
 }
 
-// behind returns the number of groups up to a position. Errors: ErrTrimmed, ErrLost, ErrForked.
-func (m *Memory) behind(at journal.Position) (int, error) {
+// groupsUpTo returns the number of groups up to a position. Errors: ErrTrimmed, ErrLost, ErrForked.
+func (m *Memory) groupsUpTo(at journal.Position) (int, error) {
 	if at.Events < m.begin.Events {
-		return 0, fmt.Errorf("%w: it begins with %v; asked for is %v", journal.ErrTrimmed, m.begin, at)
+		return 0, fmt.Errorf("%w: it begins with %v, after the requested %v", journal.ErrTrimmed, m.begin, at)
 	}
 	if at.Events > m.end().Events {
-		return 0, fmt.Errorf("%w: it leads from %v to %v; asked for is %v", journal.ErrLost, m.begin, m.end(), at)
+		return 0, fmt.Errorf("%w: it ends with %v, before the requested %v", journal.ErrLost, m.end(), at)
 	}
 	if at == m.begin {
 		return 0, nil
@@ -200,13 +200,13 @@ func (h *handle) Trim(ctx context.Context, through journal.Position) error {
 		if through.Events < h.in.begin.Events {
 			return nil
 		}
-		n, err := h.in.behind(through)
+		n, err := h.in.groupsUpTo(through)
 		if err != nil {
 			return err
 		}
 		for host, events := range h.in.bases {
 			if host != h.host && events < through.Events {
-				why := fmt.Errorf("host %q has folded %d events only", host, events)
+				why := fmt.Errorf("host %q has folded only %d events", host, events)
 				return &journal.HeldError{Through: h.in.begin, Wanted: through, Reason: why}
 			}
 		}
@@ -257,7 +257,7 @@ func (h *handle) Folded(ctx context.Context, through journal.Position) error {
 	if err := h.ready(ctx); err != nil {
 		return err
 	}
-	if _, err := h.in.behind(through); err != nil {
+	if _, err := h.in.groupsUpTo(through); err != nil {
 		delete(h.in.bases, h.host)
 		return err
 	}
@@ -292,7 +292,7 @@ func (h *handle) next(ctx context.Context, at journal.Position) (g journal.Group
 	if err := h.ready(ctx); err != nil {
 		return g, false, err
 	}
-	n, err := h.in.behind(at)
+	n, err := h.in.groupsUpTo(at)
 	if err != nil || n == len(h.in.groups) {
 		return g, false, err
 	}

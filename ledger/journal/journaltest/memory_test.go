@@ -12,7 +12,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// once has a fault come before the next call of a method.
+// once injects a fault into the next call of a method.
 func once(m *Memory, method string, fault func(context.Context, Call) error) {
 	m.Inject(func(ctx context.Context, c Call) error {
 		if c.Method != method {
@@ -23,7 +23,7 @@ func once(m *Memory, method string, fault func(context.Context, Call) error) {
 	})
 }
 
-func TestMemory(t *testing.T) {
+func TestMemory_Conformance(t *testing.T) {
 	Run(t, Kind{Shared: true, Large: 1 << 20, New: func(t *testing.T, at journal.Position) Medium {
 		m := NewMemory(at)
 		return Medium{
@@ -42,7 +42,7 @@ func TestMemory(t *testing.T) {
 	}})
 }
 
-// Each fault does what it says.
+// An injected fault makes the call fail, and stops the handle if the outcome is then uncertain.
 func TestMemory_Inject_FailsTheCallAndStopsTheHandle(t *testing.T) {
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {
@@ -94,7 +94,7 @@ func TestMemory_Inject_FailsTheCallAndStopsTheHandle(t *testing.T) {
 	}
 }
 
-// endless is a journal that takes an empty group, which its Read then returns again and again.
+// endless is a journal that accepts an empty group. Its Read then returns that group endlessly.
 type endless struct {
 	journal.Journal
 	empty *bool
@@ -121,11 +121,12 @@ func (e endless) Read(ctx context.Context, after journal.Position) iter.Seq2[jou
 	}
 }
 
-// runsEndless is set in the process in which the test of such a journal must fail.
+// runsEndless is set in the environment of the process in which the test of an endless journal must
+// fail.
 const runsEndless = "SLUICE_JOURNALTEST_ENDLESS"
 
-// A journal that does not advance fails, and says so; it is not read for ever. It is run in another
-// process, since it fails.
+// The tests of a journal whose Read does not advance fail, and do not run for ever. They run in
+// another process, because they fail.
 func TestRun_JournalThatDoesNotAdvance_Ends(t *testing.T) {
 	if os.Getenv(runsEndless) != "" {
 		Run(t, Kind{Shared: true, Large: 1 << 10, New: func(t *testing.T, at journal.Position) Medium {

@@ -61,7 +61,7 @@ func Run(t *testing.T, k Kind) {
 		{"reopen", testReopen},
 		{"context", testContext}, {"closed", testClosed},
 		{"uncertain", testUncertain}, {"terms", testTerms}, {"two handles", testTwo}, {"tampered with", testTampered},
-		{"follow", testFollow}, {"meanwhile", testMeanwhile}, {"walk", testWalk},
+		{"follow", testFollow}, {"concurrent", testConcurrent}, {"walk", testWalk},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, k) })
 	}
@@ -75,8 +75,8 @@ func (k Kind) step(brief int) int {
 	return 1
 }
 
-// game is a journal under test, and the content that it must have.
-type game struct {
+// fixture is a journal under test, and the content that it must have.
+type fixture struct {
 	*testing.T
 	medium Medium
 	j      journal.Journal
@@ -86,10 +86,10 @@ type game struct {
 	groups []journal.Group
 }
 
-// play creates a journal that begins after a few events, and claims it.
-func play(t *testing.T, k Kind) *game {
+// newFixture creates a journal that begins after a few events, and claims it.
+func newFixture(t *testing.T, k Kind) *fixture {
 	t.Helper()
-	g := &game{T: t}
+	g := &fixture{T: t}
 	g.log.Group(0, []byte("long"), []byte("ago"))
 	g.begin = g.log.End()
 	g.medium = k.New(t, g.begin)
@@ -99,7 +99,7 @@ func play(t *testing.T, k Kind) *game {
 }
 
 // open opens a handle, which is closed when the test ends.
-func (g *game) open() {
+func (g *fixture) open() {
 	g.Helper()
 	var err error
 	if g.j, err = g.medium.Open(); err != nil {
@@ -109,7 +109,7 @@ func (g *game) open() {
 }
 
 // claim claims the journal, which must raise the term and return the right end.
-func (g *game) claim() {
+func (g *fixture) claim() {
 	g.Helper()
 	term, end, err := g.j.Claim(g.Context())
 	if err != nil || term <= g.term || end != g.log.End() {
@@ -118,8 +118,8 @@ func (g *game) claim() {
 	g.term = term
 }
 
-// again closes the journal, opens and checks it, and claims it again.
-func (g *game) again() {
+// reopen closes the journal, opens and checks it, and claims it again.
+func (g *fixture) reopen() {
 	g.Helper()
 	if err := g.j.Close(); err != nil {
 		g.Fatalf("Close: %v", err)
@@ -130,7 +130,7 @@ func (g *game) again() {
 }
 
 // add appends a group of texts.
-func (g *game) add(cut bool, records ...string) {
+func (g *fixture) add(cut bool, records ...string) {
 	g.Helper()
 	var all [][]byte
 	for _, r := range records {
@@ -140,7 +140,7 @@ func (g *game) add(cut bool, records ...string) {
 }
 
 // append appends a group, and records that the journal must have it.
-func (g *game) append(cut bool, records ...[]byte) {
+func (g *fixture) append(cut bool, records ...[]byte) {
 	g.Helper()
 	group := g.log.Group(g.term, records...)
 	group.Cut = cut
@@ -151,7 +151,7 @@ func (g *game) append(cut bool, records ...[]byte) {
 }
 
 // fill appends n groups.
-func (g *game) fill(n int) {
+func (g *fixture) fill(n int) {
 	g.Helper()
 	for i := range n {
 		g.add(i%4 == 3, fmt.Sprintf("event %d", i), "and another")
@@ -164,7 +164,7 @@ var errEndless = errors.New("Read does not advance")
 
 // advancing is Read, with a check that each group continues the one before it. If one does not, the
 // test fails and the sequence ends.
-func (g *game) advancing(ctx context.Context, j journal.Journal,
+func (g *fixture) advancing(ctx context.Context, j journal.Journal,
 	after journal.Position) iter.Seq2[journal.Group, error] {
 	return func(yield func(journal.Group, error) bool) {
 		at := after
@@ -182,7 +182,7 @@ func (g *game) advancing(ctx context.Context, j journal.Journal,
 }
 
 // read returns all groups after a position.
-func (g *game) read(after journal.Position) (all []journal.Group, err error) {
+func (g *fixture) read(after journal.Position) (all []journal.Group, err error) {
 	for group, err := range g.advancing(g.Context(), g.j, after) {
 		if err != nil {
 			return all, err
@@ -193,7 +193,7 @@ func (g *game) read(after journal.Position) (all []journal.Group, err error) {
 }
 
 // trimmed records that the groups up to a position are no longer in the journal.
-func (g *game) trimmed(through journal.Position) {
+func (g *fixture) trimmed(through journal.Position) {
 	for len(g.groups) > 0 && g.groups[0].After.Events <= through.Events {
 		g.groups = g.groups[1:]
 	}
@@ -201,7 +201,7 @@ func (g *game) trimmed(through journal.Position) {
 }
 
 // trim trims the journal up to a position, which other hosts have folded before.
-func (g *game) trim(through journal.Position) {
+func (g *fixture) trim(through journal.Position) {
 	g.Helper()
 	g.fold(through)
 	if err := g.j.Trim(g.Context(), through); err != nil {
@@ -211,11 +211,11 @@ func (g *game) trim(through journal.Position) {
 }
 
 // check reads the journal from every position at which a group ends.
-func (g *game) check() {
+func (g *fixture) check() {
 	g.Helper()
 	at := g.begin
 	for i := 0; ; i++ {
-		g.same(at, g.groups[i:])
+		g.wantGroups(at, g.groups[i:])
 		if i == len(g.groups) {
 			return
 		}
@@ -223,8 +223,8 @@ func (g *game) check() {
 	}
 }
 
-// same checks that Read returns the wanted groups after a position.
-func (g *game) same(at journal.Position, want []journal.Group) {
+// wantGroups checks that Read returns the wanted groups after a position.
+func (g *fixture) wantGroups(at journal.Position, want []journal.Group) {
 	g.Helper()
 	found, err := g.read(at)
 	if err != nil || len(found) != len(want) {
@@ -237,30 +237,30 @@ func (g *game) same(at journal.Position, want []journal.Group) {
 	}
 }
 
-// wants checks that an error of a call wraps the wanted one.
-func (g *game) wants(want error, call string, err error) {
+// wantErr checks that an error of a call wraps the wanted one.
+func (g *fixture) wantErr(want error, call string, err error) {
 	g.Helper()
 	if !errors.Is(err, want) {
 		g.Errorf("%s: %v, not %v", call, err, want)
 	}
 }
 
-// never returns a valid group for a call that must not append it.
-func (g *game) never(term uint64) journal.Group {
+// unappended returns a valid group for a call that must not append it.
+func (g *fixture) unappended(term uint64) journal.Group {
 	group := g.log.Group(term, []byte("never"))
 	g.log.Undo(1)
 	return group
 }
 
 // fold makes other hosts report Folded, if Trim waits for that.
-func (g *game) fold(through journal.Position) {
+func (g *fixture) fold(through journal.Position) {
 	if g.medium.Fold != nil {
 		g.medium.Fold(through)
 	}
 }
 
-// fails checks that Read fails from a position that is not in the journal.
-func (g *game) fails(at journal.Position, want error) {
+// wantReadErr checks that Read fails from a position that is not in the journal.
+func (g *fixture) wantReadErr(at journal.Position, want error) {
 	g.Helper()
 	found, err := g.read(at)
 	if len(found) > 0 || !errors.Is(err, want) || !errors.Is(err, errs.ErrCorrupt) {
@@ -279,9 +279,9 @@ const mostName = 256
 
 // testName checks that names are valid, do not change, and differ between journals.
 func testName(t *testing.T, k Kind) {
-	a, b := play(t, k), play(t, k)
+	a, b := newFixture(t, k), newFixture(t, k)
 	name := a.j.Name()
-	if a.again(); a.j.Name() != name || name == b.j.Name() {
+	if a.reopen(); a.j.Name() != name || name == b.j.Name() {
 		t.Errorf("one journal is %q and %q, another is %q", name, a.j.Name(), b.j.Name())
 	}
 	if bad := func(r rune) bool { return unicode.IsControl(r) }; name == "" || len(name) > mostName ||
@@ -292,15 +292,15 @@ func testName(t *testing.T, k Kind) {
 
 // testEmpty checks Read on a journal without groups, and the first append to it.
 func testEmpty(t *testing.T, k Kind) {
-	g := play(t, k)
+	g := newFixture(t, k)
 	check := func() {
 		g.check()
-		g.fails(otherRoot(g.begin), journal.ErrForked)
-		g.fails(journal.Position{Events: 1}, journal.ErrLost)
-		g.fails(journal.Position{Events: 3}, journal.ErrLost)
+		g.wantReadErr(otherRoot(g.begin), journal.ErrForked)
+		g.wantReadErr(journal.Position{Events: 1}, journal.ErrLost)
+		g.wantReadErr(journal.Position{Events: 3}, journal.ErrLost)
 	}
 	check()
-	g.again()
+	g.reopen()
 	check()
 	g.add(true, "the first, in a segment that has begun")
 	g.check()
@@ -308,23 +308,23 @@ func testEmpty(t *testing.T, k Kind) {
 
 // testOrder checks that Read starts at every position at which a group ends, and at no other.
 func testOrder(t *testing.T, k Kind) {
-	g := play(t, k)
+	g := newFixture(t, k)
 	g.fill(11)
 	for range 2 {
 		g.check()
-		g.fails(journal.Position{Events: g.begin.Events - 1}, journal.ErrLost)
-		g.fails(journal.Position{Events: g.log.at + 1}, journal.ErrLost)
+		g.wantReadErr(journal.Position{Events: g.begin.Events - 1}, journal.ErrLost)
+		g.wantReadErr(journal.Position{Events: g.log.at + 1}, journal.ErrLost)
 		for _, group := range g.groups {
-			g.fails(otherRoot(group.After), journal.ErrForked)
-			g.fails(journal.Position{Events: group.Before.Events + 1}, journal.ErrForked)
+			g.wantReadErr(otherRoot(group.After), journal.ErrForked)
+			g.wantReadErr(journal.Position{Events: group.Before.Events + 1}, journal.ErrForked)
 		}
-		g.again()
+		g.reopen()
 	}
 }
 
 // testRecords checks records of any bytes, and that journal and caller share no memory.
 func testRecords(t *testing.T, k Kind) {
-	g := play(t, k)
+	g := newFixture(t, k)
 	g.add(false, "", "\x00", "", "\xff\xff", string(make([]byte, 1<<12)))
 	g.add(false, "")
 	mine := []byte("mine")
@@ -342,44 +342,44 @@ func testRecords(t *testing.T, k Kind) {
 		}
 	}
 	g.check()
-	g.again()
+	g.reopen()
 }
 
 // testRejected checks that invalid groups are rejected, and that the handle continues.
 func testRejected(t *testing.T, k Kind) {
-	g := play(t, k)
+	g := newFixture(t, k)
 	g.fill(3)
 	good := g.log.Group(g.term, []byte("a"), []byte("b"))
 	g.log.Undo(2)
 	for name, change := range map[string]func(*journal.Group){
-		"before the end": func(x *journal.Group) { *x = g.groups[2] },
-		"behind the end": func(x *journal.Group) {
-			x.Before.Events++
-			x.After.Events++
+		"before the end": func(group *journal.Group) { *group = g.groups[2] },
+		"after the end": func(group *journal.Group) {
+			group.Before.Events++
+			group.After.Events++
 		},
-		"another root":      func(x *journal.Group) { x.Before = otherRoot(x.Before) },
-		"no record":         func(x *journal.Group) { x.Records, x.After = nil, x.Before },
-		"a record too few":  func(x *journal.Group) { x.Records = x.Records[:1] },
-		"a record too many": func(x *journal.Group) { x.Records = append(x.Records, nil) },
-		"backwards":         func(x *journal.Group) { x.After.Events = x.Before.Events - 2 },
+		"another root":      func(group *journal.Group) { group.Before = otherRoot(group.Before) },
+		"no record":         func(group *journal.Group) { group.Records, group.After = nil, group.Before },
+		"a record too few":  func(group *journal.Group) { group.Records = group.Records[:1] },
+		"a record too many": func(group *journal.Group) { group.Records = append(group.Records, nil) },
+		"backwards":         func(group *journal.Group) { group.After.Events = group.Before.Events - 2 },
 	} {
 		bad := stored(good)
 		change(&bad)
-		g.wants(journal.ErrOrder, "Append: "+name, g.j.Append(t.Context(), bad))
+		g.wantErr(journal.ErrOrder, "Append: "+name, g.j.Append(t.Context(), bad))
 	}
 	for _, term := range []uint64{0, g.term - 1, g.term + 1} {
 		bad := good
 		bad.Term = term
-		g.wants(journal.ErrFenced, "Append under another term", g.j.Append(t.Context(), bad))
+		g.wantErr(journal.ErrFenced, "Append under another term", g.j.Append(t.Context(), bad))
 	}
 	g.check()
 	g.fill(1)
-	g.again()
+	g.reopen()
 }
 
 // testLarge checks groups of up to Kind.Large bytes.
 func testLarge(t *testing.T, k Kind) {
-	g := play(t, k)
+	g := newFixture(t, k)
 	big := make([]byte, k.Large/2)
 	random := rand.NewChaCha8([32]byte{1})
 	_, _ = random.Read(big)
@@ -392,10 +392,10 @@ func testLarge(t *testing.T, k Kind) {
 	g.add(false, "small")
 	g.check()
 	g.append(true, big)
-	g.again()
+	g.reopen()
 	g.trim(g.groups[1].After)
 	g.add(false, "small")
-	g.again()
+	g.reopen()
 }
 
 // testTrim checks Trim to each position, to positions that are invalid, and to positions that were
@@ -403,14 +403,14 @@ func testLarge(t *testing.T, k Kind) {
 func testTrim(t *testing.T, k Kind) {
 	const groups = 7
 	for n := 0; n < groups; n += k.step(3) {
-		g := play(t, k)
+		g := newFixture(t, k)
 		g.fill(groups)
 		g.fold(g.log.End())
 		inside := journal.Position{Events: g.groups[n].Before.Events + 1}
 		beyond := journal.Position{Events: g.log.at + 1}
-		g.wants(journal.ErrForked, "Trim to another root", g.j.Trim(t.Context(), otherRoot(g.groups[n].After)))
-		g.wants(journal.ErrForked, "Trim into a group", g.j.Trim(t.Context(), inside))
-		g.wants(journal.ErrLost, "Trim beyond the end", g.j.Trim(t.Context(), beyond))
+		g.wantErr(journal.ErrForked, "Trim to another root", g.j.Trim(t.Context(), otherRoot(g.groups[n].After)))
+		g.wantErr(journal.ErrForked, "Trim into a group", g.j.Trim(t.Context(), inside))
+		g.wantErr(journal.ErrLost, "Trim beyond the end", g.j.Trim(t.Context(), beyond))
 		g.check()
 		before, first := g.begin, g.groups[n/2].After
 		g.trim(first)
@@ -422,12 +422,12 @@ func testTrim(t *testing.T, k Kind) {
 		g.fold(g.log.End())
 		for _, old := range []journal.Position{before, first, last.Before} {
 			if old.Events < g.begin.Events {
-				g.fails(old, journal.ErrLost)
-				g.wants(nil, "Trim to what was trimmed", g.j.Trim(t.Context(), old))
+				g.wantReadErr(old, journal.ErrLost)
+				g.wantErr(nil, "Trim to what was trimmed", g.j.Trim(t.Context(), old))
 			}
 		}
 		g.add(false, "more")
-		g.again()
+		g.reopen()
 		g.add(false, "still more")
 		g.check()
 	}
@@ -435,86 +435,86 @@ func testTrim(t *testing.T, k Kind) {
 
 // testHeld trims up to positions that no other host has folded.
 func testHeld(t *testing.T, k Kind) {
-	g := play(t, k)
+	g := newFixture(t, k)
 	if g.medium.Fold == nil {
-		t.Log("Trim waits for nobody")
+		t.Log("Trim waits for no host")
 		return
 	}
 	g.fill(6)
-	g.held(g.log.End(), g.begin)
+	g.wantHeld(g.log.End(), g.begin)
 	g.medium.Fold(g.groups[2].After)
-	if through := g.held(g.log.End(), g.groups[2].After); through.Events > g.begin.Events {
+	if through := g.wantHeld(g.log.End(), g.groups[2].After); through.Events > g.begin.Events {
 		g.trimmed(through)
 	}
 	g.trim(g.begin) // again
 	g.check()
-	g.again()
+	g.reopen()
 	g.trim(g.groups[0].After)
 	g.fill(1)
 	g.check()
 	g.trim(g.log.End())
-	g.again()
+	g.reopen()
 }
 
-// held calls Trim with a position that must be held back at most, or earlier. It returns up to
+// wantHeld calls Trim with a position that must be held back at most, or earlier. It returns up to
 // where everything is destroyed. Nothing else has changed.
-func (g *game) held(wanted, most journal.Position) journal.Position {
+func (g *fixture) wantHeld(wanted, most journal.Position) journal.Position {
 	g.Helper()
 	var held *journal.HeldError
 	if err := g.j.Trim(g.Context(), wanted); !errors.As(err, &held) ||
 		held.Wanted != wanted || held.Through.Events > most.Events {
-		g.Fatalf("Trim(%v) of which nobody else has more than %v: %v", wanted, most, err)
+		g.Fatalf("Trim(%v), of which other hosts have only %v: %v", wanted, most, err)
 	}
 	return held.Through
 }
 
 // testTrimAll trims everything, and continues.
 func testTrimAll(t *testing.T, k Kind) {
-	g := play(t, k)
+	g := newFixture(t, k)
 	for range 3 {
 		g.fill(2)
 		g.trim(g.log.End())
 		g.check()
 		g.trim(g.log.End())
-		g.again()
+		g.reopen()
 	}
 }
 
 // testCut checks groups with Cut, directly before and after a trim.
 func testCut(t *testing.T, k Kind) {
-	g := play(t, k)
+	g := newFixture(t, k)
 	for range 3 {
 		g.fill(2)
 		from := g.log.End()
-		g.add(true, "the first behind a checkpoint")
+		g.add(true, "the first after a checkpoint")
 		g.add(true, "another one so soon")
 		g.trim(from)
 		g.check()
 	}
-	g.again()
+	g.reopen()
 }
 
 // testReopen closes and opens the journal between appends, also without a claim.
 func testReopen(t *testing.T, k Kind) {
-	g := play(t, k)
+	g := newFixture(t, k)
 	for i := range 6 {
-		g.again()
+		g.reopen()
 		g.fill(i)
 		g.check()
 		if err := g.j.Close(); err != nil {
 			t.Fatal(err)
 		}
 		g.open() // for reading only
-		g.wants(nil, "Settle", g.j.Settle(t.Context()))
+		g.wantErr(nil, "Settle", g.j.Settle(t.Context()))
 		g.check()
-		g.wants(journal.ErrFenced, "Append without a claim", g.j.Append(t.Context(), g.never(0)))
-		g.wants(journal.ErrFenced, "Trim without a claim", g.j.Trim(t.Context(), g.begin))
+		g.wantErr(journal.ErrFenced, "Append without a claim", g.j.Append(t.Context(), g.unappended(0)))
+		g.wantErr(journal.ErrFenced, "Trim without a claim", g.j.Trim(t.Context(), g.begin))
 	}
 }
 
 // testContext checks that calls with an ended context return its error and change nothing.
 func testContext(t *testing.T, k Kind) {
-	g := play(t, k)
+	g := newFixture(t, k)
 	g.fill(3)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -529,49 +529,49 @@ func testContext(t *testing.T, k Kind) {
 	if n != 1 || !errors.Is(err, context.Canceled) {
 		t.Errorf("Read returns %d groups, then %v", n, err)
 	}
-	appended := g.j.Append(ctx, g.never(g.term))
+	appended := g.j.Append(ctx, g.unappended(g.term))
 	_, _, claimed := g.j.Claim(ctx)
-	g.wants(journal.ErrRejected, "Append with a context that is done", appended)
-	g.wants(context.Canceled, "Append with a context that is done", appended)
-	g.wants(context.Canceled, "Trim with a context that is done", g.j.Trim(ctx, g.log.End()))
-	g.wants(context.Canceled, "Claim with a context that is done", claimed)
+	g.wantErr(journal.ErrRejected, "Append with a context that is done", appended)
+	g.wantErr(context.Canceled, "Append with a context that is done", appended)
+	g.wantErr(context.Canceled, "Trim with a context that is done", g.j.Trim(ctx, g.log.End()))
+	g.wantErr(context.Canceled, "Claim with a context that is done", claimed)
 	g.check()
 	g.fill(1)
-	g.again()
+	g.reopen()
 }
 
-// refused checks that every call returns an error that wraps the wanted one.
-func (g *game) refused(want error) {
+// wantRefused checks that every call returns an error that wraps the wanted one.
+func (g *fixture) wantRefused(want error) {
 	g.Helper()
 	_, _, claimed := g.j.Claim(g.Context())
 	_, read := g.read(g.begin)
-	g.wants(want, "Claim", claimed)
-	g.wants(want, "Read", read)
-	g.wants(want, "Append", g.j.Append(g.Context(), g.never(g.term)))
-	g.wants(want, "Trim", g.j.Trim(g.Context(), g.begin))
-	g.wants(want, "Settle", g.j.Settle(g.Context()))
+	g.wantErr(want, "Claim", claimed)
+	g.wantErr(want, "Read", read)
+	g.wantErr(want, "Append", g.j.Append(g.Context(), g.unappended(g.term)))
+	g.wantErr(want, "Trim", g.j.Trim(g.Context(), g.begin))
+	g.wantErr(want, "Settle", g.j.Settle(g.Context()))
 }
 
 // testClosed closes the handle during a Read, and checks that all calls then return ErrStopped.
 func testClosed(t *testing.T, k Kind) {
-	g := play(t, k)
+	g := newFixture(t, k)
 	g.fill(2)
 	for group, err := range g.advancing(t.Context(), g.j, g.begin) {
 		if group.Before != g.begin {
-			g.wants(journal.ErrStopped, "Read after Close", err)
+			g.wantErr(journal.ErrStopped, "Read after Close", err)
 		}
-		g.wants(nil, "Close", g.j.Close())
+		g.wantErr(nil, "Close", g.j.Close())
 	}
-	g.refused(journal.ErrStopped)
+	g.wantRefused(journal.ErrStopped)
 	g.open()
 	g.check()
 }
 
 // testUncertain runs uncertain for groups of all sizes and both outcomes.
 func testUncertain(t *testing.T, k Kind) {
-	g := play(t, k)
+	g := newFixture(t, k)
 	if g.medium.Break == nil {
-		t.Log("nobody says how to make an append fail")
+		t.Log("Medium.Break is nil: appends with an uncertain outcome are not tested")
 		return
 	}
 	for i := 0; i < 16; i += k.step(3) { // each way and size
@@ -582,7 +582,7 @@ func testUncertain(t *testing.T, k Kind) {
 
 // uncertain makes an append fail, opens the journal again, and checks the outcome. If Append has
 // returned an outcome, it must be right.
-func (g *game) uncertain(landed, cut, large bool) {
+func (g *fixture) uncertain(landed, cut, large bool) {
 	g.Helper()
 	records := [][]byte{[]byte("perhaps")}
 	if large {
@@ -593,7 +593,7 @@ func (g *game) uncertain(landed, cut, large bool) {
 	g.medium.Break(landed)
 	appended := g.j.Append(g.Context(), group)
 	if known := appended == nil || isRejected(appended); !known {
-		g.refused(journal.ErrStopped)
+		g.wantRefused(journal.ErrStopped)
 	}
 	if err := g.j.Close(); err != nil {
 		g.Logf("Close: %v", err)
@@ -612,28 +612,28 @@ func (g *game) uncertain(landed, cut, large bool) {
 	case end == group.After:
 		g.groups = append(g.groups, stored(group))
 	default:
-		g.Fatalf("a group is there in part: the journal ends with %v, not %v or %v", end, group.Before, group.After)
+		g.Fatalf("the journal has a part of a group: it ends with %v, not %v or %v", end, group.Before, group.After)
 	}
 	g.check()
-	g.again()
+	g.reopen()
 }
 
 // testTerms checks that a claim fences the earlier terms of the same handle.
 func testTerms(t *testing.T, k Kind) {
-	g := play(t, k)
+	g := newFixture(t, k)
 	for range 3 {
 		old := g.term
 		g.add(false, "under one term")
 		g.claim()
-		g.wants(journal.ErrFenced, "Append under an earlier term", g.j.Append(t.Context(), g.never(old)))
+		g.wantErr(journal.ErrFenced, "Append under an earlier term", g.j.Append(t.Context(), g.unappended(old)))
 		g.check()
 	}
-	g.again()
+	g.reopen()
 }
 
 // testTwo checks two handles of one journal: a claim either fences the other handle, or fails.
 func testTwo(t *testing.T, k Kind) {
-	g := play(t, k)
+	g := newFixture(t, k)
 	g.add(false, "of the first")
 	other, err := g.medium.Open()
 	if !k.Shared {
@@ -641,8 +641,8 @@ func testTwo(t *testing.T, k Kind) {
 			_, _, err = other.Claim(t.Context())
 			other.Close()
 		}
-		g.wants(journal.ErrInUse, "Claim of a journal that is claimed", err)
-		g.add(false, "the first goes on")
+		g.wantErr(journal.ErrInUse, "Claim of a journal that is claimed", err)
+		g.add(false, "of the first again")
 		g.check()
 		return
 	}
@@ -655,10 +655,10 @@ func testTwo(t *testing.T, k Kind) {
 	g.check()
 	g.claim()
 	for _, term := range []uint64{old, g.term} {
-		g.wants(journal.ErrFenced, "Append after another claim", first.Append(t.Context(), g.never(term)))
+		g.wantErr(journal.ErrFenced, "Append after another claim", first.Append(t.Context(), g.unappended(term)))
 	}
 	g.fold(g.log.End())
-	g.wants(journal.ErrFenced, "Trim after another claim", first.Trim(t.Context(), g.log.End()))
+	g.wantErr(journal.ErrFenced, "Trim after another claim", first.Trim(t.Context(), g.log.End()))
 	g.fill(2)
 	g.j = first
 	g.check()
@@ -669,11 +669,11 @@ func testTwo(t *testing.T, k Kind) {
 
 // testTampered changes the journal in all ways that Medium.Tamper has.
 func testTampered(t *testing.T, k Kind) {
-	if play(t, k).medium.Tamper == nil {
-		t.Log("nobody says how to tamper with the journal")
+	if newFixture(t, k).medium.Tamper == nil {
+		t.Log("Medium.Tamper is nil: changes by other processes are not tested")
 		return
 	}
-	for how := range play(t, k).medium.Tamper {
+	for how := range newFixture(t, k).medium.Tamper {
 		t.Run(how, func(t *testing.T) {
 			for _, call := range []string{"Append", "Trim", "Close"} {
 				testTamper(t, k, how, call)
@@ -684,23 +684,23 @@ func testTampered(t *testing.T, k Kind) {
 
 // testTamper changes a journal in one way before a call.
 func testTamper(t *testing.T, k Kind, how, call string) {
-	g := play(t, k)
+	g := newFixture(t, k)
 	g.fill(3)
 	g.medium.Tamper[how]()
 	switch call {
 	case "Append":
-		g.wants(errs.ErrReplaced, call, g.j.Append(t.Context(), g.never(g.term)))
+		g.wantErr(errs.ErrReplaced, call, g.j.Append(t.Context(), g.unappended(g.term)))
 	case "Trim":
-		g.wants(errs.ErrReplaced, call, g.j.Trim(t.Context(), g.groups[0].After))
+		g.wantErr(errs.ErrReplaced, call, g.j.Trim(t.Context(), g.groups[0].After))
 	}
-	g.wants(errs.ErrReplaced, "Close after "+call, g.j.Close())
-	g.wants(nil, "a second Close", g.j.Close())
+	g.wantErr(errs.ErrReplaced, "Close after "+call, g.j.Close())
+	g.wantErr(nil, "a second Close", g.j.Close())
 }
 
-// testMeanwhile appends, trims and claims while Read is in progress.
-func testMeanwhile(t *testing.T, k Kind) {
+// testConcurrent appends, trims and claims while Read is in progress.
+func testConcurrent(t *testing.T, k Kind) {
 	for n := 0; n < 8; n += k.step(3) {
-		g := play(t, k)
+		g := newFixture(t, k)
 		g.fill(6)
 		at, i := g.begin, 0
 		for group, err := range g.advancing(t.Context(), g.j, at) {
@@ -728,12 +728,12 @@ func testMeanwhile(t *testing.T, k Kind) {
 			t.Errorf("Read returns %d groups of 6", i)
 		}
 		g.check()
-		g.lost(k.ReadsAhead)
+		g.trimDuringRead(k.ReadsAhead)
 	}
 }
 
-// lost trims groups that a Read in progress has not returned yet.
-func (g *game) lost(ahead bool) {
+// trimDuringRead trims groups that a Read in progress has not returned yet.
+func (g *fixture) trimDuringRead(ahead bool) {
 	g.Helper()
 	g.fill(3)
 	want := g.groups
@@ -746,7 +746,7 @@ func (g *game) lost(ahead bool) {
 		case err != nil:
 			last = err
 		case !ahead || n > len(want) || !Equal(group, want[n-1]):
-			g.Errorf("Read goes on to what was trimmed")
+			g.Errorf("Read returns what was trimmed")
 		}
 	}
 	if all := ahead && n == len(want) && last == nil; !all && !errors.Is(last, journal.ErrLost) {
@@ -756,9 +756,9 @@ func (g *game) lost(ahead bool) {
 
 // testFollow checks a follower that reads what another handle appends.
 func testFollow(t *testing.T, k Kind) {
-	g := play(t, k)
+	g := newFixture(t, k)
 	if _, can := g.j.(journal.Follower); !can {
-		t.Log("nobody follows")
+		t.Log("the journal is no Follower: following is not tested")
 		return
 	}
 	other, err := g.medium.Open()
@@ -767,29 +767,29 @@ func testFollow(t *testing.T, k Kind) {
 	}
 	defer other.Close()
 	f := other.(journal.Follower)
-	g.awaited(f)
+	g.wantAwaited(f)
 	ctx := t.Context()
 	for _, at := range []journal.Position{otherRoot(g.log.End()), {Events: g.log.End().Events - 1}} {
-		g.wants(journal.ErrForked, "Folded of a position that is none", f.Folded(ctx, at))
+		g.wantErr(journal.ErrForked, "Folded of a position where no group ends", f.Folded(ctx, at))
 	}
 	early, late := journal.Position{Events: 1}, journal.Position{Events: g.log.End().Events + 1}
-	g.wants(journal.ErrLost, "Folded before the journal begins", f.Folded(ctx, early))
-	g.wants(journal.ErrLost, "Folded beyond its end", f.Folded(ctx, late))
-	g.wants(nil, "Await before the journal begins", f.Await(ctx, early))
-	g.wants(journal.ErrLost, "Await beyond its end", f.Await(ctx, late))
-	g.wants(nil, "Folded", f.Folded(ctx, g.log.End()))
+	g.wantErr(journal.ErrLost, "Folded before the journal begins", f.Folded(ctx, early))
+	g.wantErr(journal.ErrLost, "Folded beyond its end", f.Folded(ctx, late))
+	g.wantErr(nil, "Await before the journal begins", f.Await(ctx, early))
+	g.wantErr(journal.ErrLost, "Await beyond its end", f.Await(ctx, late))
+	g.wantErr(nil, "Folded", f.Folded(ctx, g.log.End()))
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	g.wants(context.Canceled, "Await with a context that is done", f.Await(ended, g.log.End()))
-	g.wants(nil, "Close", f.Close())
-	g.wants(journal.ErrStopped, "Await after Close", f.Await(ctx, g.begin))
-	g.wants(journal.ErrStopped, "Folded after Close", f.Folded(ctx, g.log.End()))
+	g.wantErr(context.Canceled, "Await with a context that is done", f.Await(ended, g.log.End()))
+	g.wantErr(nil, "Close", f.Close())
+	g.wantErr(journal.ErrStopped, "Await after Close", f.Await(ctx, g.begin))
+	g.wantErr(journal.ErrStopped, "Folded after Close", f.Folded(ctx, g.log.End()))
 	_, err = f.Head(ctx)
-	g.wants(journal.ErrStopped, "Head after Close", err)
+	g.wantErr(journal.ErrStopped, "Head after Close", err)
 }
 
-// awaited checks that Await waits for groups, which the follower then reads.
-func (g *game) awaited(f journal.Follower) {
+// wantAwaited checks that Await waits for groups, which the follower then reads.
+func (g *fixture) wantAwaited(f journal.Follower) {
 	g.Helper()
 	at := g.log.End()
 	for range 3 {
@@ -811,7 +811,7 @@ func (g *game) awaited(f journal.Follower) {
 			at = group.After
 		}
 		if at != g.log.End() {
-			g.Fatalf("the follower has come to %v, not %v", at, g.log.End())
+			g.Fatalf("the follower has read up to %v, not %v", at, g.log.End())
 		}
 	}
 }
@@ -821,11 +821,11 @@ func testWalk(t *testing.T, k Kind) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)
-	g := play(t, k)
+	g := newFixture(t, k)
 	for range 60 / k.step(3) {
 		switch n := random.IntN(12); {
 		case n == 0:
-			g.again()
+			g.reopen()
 		case n == 1:
 			g.claim()
 		case n == 2 && len(g.groups) > 0:

@@ -12,39 +12,39 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// Journals that tests name.
+// Names of journals in tests.
 const (
 	one   = "test:00112233445566778899aabbccddeeff"
 	other = "test:ffeeddccbbaa99887766554433221100"
 )
 
-// testHolder tests a kind of holder. fresh makes one, and returns how to open it: each call opens
-// it anew, after it was closed if it can be.
+// testHolder tests a kind of holder. fresh creates one, and returns a function that opens it again,
+// after closing it if it can be closed.
 func testHolder(t *testing.T, fresh func(t *testing.T) (open func() Holder)) {
 	for _, c := range []struct {
 		name string
-		test func(*game)
+		test func(*fixture)
 	}{
 		{"keys", testKeys}, {"conflict", testConflict}, {"journals", testJournals}, {"keep", testKeep}, {"late", testLate}, {"marks", testMarks},
 		{"seen", testSeen}, {"invalid", testInvalid}, {"context", testContext}, {"together", testTogether},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			g := &game{T: t, open: fresh(t)}
+			g := &fixture{T: t, open: fresh(t)}
 			g.h = g.open()
 			c.test(g)
 		})
 	}
 }
 
-type game struct {
+type fixture struct {
 	*testing.T
 	open func() Holder
 	h    Holder
 }
 
-func (g *game) again() { g.h = g.open() }
+func (g *fixture) reopen() { g.h = g.open() }
 
-// keyOf is the key of a segment.
+// keyOf returns a key that depends only on the segment.
 func keyOf(s Segment) (k Key) {
 	source := rand.NewChaCha8([32]byte{byte(s.Term), byte(s.Number)})
 	_, _ = source.Read(k[:])
@@ -55,7 +55,7 @@ func at(term, number uint64) Segment {
 	return Segment{Term: term, Number: number}
 }
 
-func (g *game) put(all ...Segment) {
+func (g *fixture) put(all ...Segment) {
 	g.Helper()
 	for _, s := range all {
 		err := g.h.Put(g.Context(), one, s, keyOf(s))
@@ -63,8 +63,8 @@ func (g *game) put(all ...Segment) {
 	}
 }
 
-// has checks which keys are there, and of the others why they are not.
-func (g *game) has(want error, all ...Segment) {
+// wantKeys checks that Get returns the keys of some segments, or the wanted error.
+func (g *fixture) wantKeys(want error, all ...Segment) {
 	g.Helper()
 	for _, s := range all {
 		k, err := g.h.Get(g.Context(), one, s)
@@ -73,83 +73,83 @@ func (g *game) has(want error, all ...Segment) {
 	}
 }
 
-func (g *game) keep(below Segment, live ...Segment) {
+func (g *fixture) keep(below Segment, live ...Segment) {
 	g.Helper()
 	err := g.h.Keep(g.Context(), one, below, live)
 	check.Need(g, err == nil, "Keep(%v, %v): %v", below, live, err)
 }
 
-func testKeys(g *game) {
+func testKeys(g *fixture) {
 	all := []Segment{at(1, 1), at(1, 2), at(2, 1), at(1<<63, 1<<40)}
-	g.has(ErrNoKey, all...)
+	g.wantKeys(ErrNoKey, all...)
 	g.put(all...)
 	g.put(all...) // again
-	g.has(nil, all...)
-	g.has(ErrNoKey, at(1, 3), at(3, 1))
-	g.again()
-	g.has(nil, all...)
+	g.wantKeys(nil, all...)
+	g.wantKeys(ErrNoKey, at(1, 3), at(3, 1))
+	g.reopen()
+	g.wantKeys(nil, all...)
 	g.put(all...)
 	check.That(g, g.h.Name() != "", "it has no name")
 }
 
-func testConflict(g *game) {
+func testConflict(g *fixture) {
 	g.put(at(1, 1))
 	for range 2 {
 		check.WantErr(g, g.h.Put(g.Context(), one, at(1, 1), keyOf(at(9, 9))), errConflict, "another key for a segment")
-		g.has(nil, at(1, 1))
-		g.again()
+		g.wantKeys(nil, at(1, 1))
+		g.reopen()
 	}
 }
 
-func testJournals(g *game) {
+func testJournals(g *fixture) {
 	g.put(at(1, 1))
 	check.Must(g, g.h.Put(g.Context(), other, at(1, 1), keyOf(at(9, 9))))
 	check.Must(g, g.h.Keep(g.Context(), other, at(1, 1), nil))
 	g.keep(at(2, 1))
-	g.has(ErrDestroyed, at(1, 1))
+	g.wantKeys(ErrDestroyed, at(1, 1))
 	k, err := g.h.Get(g.Context(), other, at(1, 1))
 	check.That(g, err == nil && k == keyOf(at(9, 9)), "the key of another journal: %v", err)
 }
 
-func testKeep(g *game) {
+func testKeep(g *fixture) {
 	g.put(at(1, 1), at(1, 2), at(1, 3), at(2, 1), at(2, 2))
 	g.keep(at(1, 1))
-	g.has(nil, at(1, 1), at(1, 2), at(1, 3), at(2, 1), at(2, 2))
+	g.wantKeys(nil, at(1, 1), at(1, 2), at(1, 3), at(2, 1), at(2, 2))
 	g.keep(at(2, 1), at(1, 2))
 	kept := func() {
-		g.has(ErrDestroyed, at(1, 1), at(1, 3))
-		g.has(nil, at(1, 2), at(2, 1), at(2, 2))
+		g.wantKeys(ErrDestroyed, at(1, 1), at(1, 3))
+		g.wantKeys(nil, at(1, 2), at(2, 1), at(2, 2))
 	}
 	kept()
 	g.keep(at(2, 1), at(1, 2))
 	g.keep(at(1, 3)) // late
 	kept()
-	g.again()
+	g.reopen()
 	kept()
-	g.keep(at(2, 1)) // the same again, and one live less: no other was begun meanwhile
-	g.has(ErrDestroyed, at(1, 1), at(1, 2), at(1, 3))
-	g.has(nil, at(2, 1), at(2, 2))
+	g.keep(at(2, 1)) // the same again, with one live segment less
+	g.wantKeys(ErrDestroyed, at(1, 1), at(1, 2), at(1, 3))
+	g.wantKeys(nil, at(2, 1), at(2, 2))
 	g.keep(at(2, 3))
-	g.has(ErrDestroyed, at(1, 1), at(1, 2), at(1, 3), at(2, 1), at(2, 2))
-	g.again()
-	g.has(ErrDestroyed, at(1, 1), at(1, 2), at(1, 3), at(2, 1), at(2, 2))
+	g.wantKeys(ErrDestroyed, at(1, 1), at(1, 2), at(1, 3), at(2, 1), at(2, 2))
+	g.reopen()
+	g.wantKeys(ErrDestroyed, at(1, 1), at(1, 2), at(1, 3), at(2, 1), at(2, 2))
 	g.put(at(2, 3))
-	g.has(nil, at(2, 3))
+	g.wantKeys(nil, at(2, 3))
 }
 
-// testLate puts keys when they were destroyed.
-func testLate(g *game) {
+// testLate checks that Put refuses keys that were destroyed.
+func testLate(g *fixture) {
 	g.put(at(1, 1))
 	g.keep(at(2, 2), at(1, 7))
 	for range 2 {
 		for _, s := range []Segment{at(1, 1), at(1, 2), at(2, 1)} {
 			check.WantErr(g, g.h.Put(g.Context(), one, s, keyOf(s)), ErrDestroyed, "a key that was destroyed, or would have been, is taken")
-			g.has(ErrDestroyed, s)
+			g.wantKeys(ErrDestroyed, s)
 		}
-		g.again()
+		g.reopen()
 	}
-	g.put(at(1, 7), at(2, 2)) // one that is live, which it did not have, and a new one
-	g.has(nil, at(1, 7), at(2, 2))
+	g.put(at(1, 7), at(2, 2)) // a live one that the holder did not have, and a new one
+	g.wantKeys(nil, at(1, 7), at(2, 2))
 }
 
 func markAt(term, events uint64) Mark {
@@ -158,14 +158,14 @@ func markAt(term, events uint64) Mark {
 	return Mark{Term: term, Position: p}
 }
 
-func (g *game) marked(want Mark) {
+func (g *fixture) wantMark(want Mark) {
 	g.Helper()
 	mark, _, err := g.h.Seen(g.Context(), one)
 	check.That(g, err == nil && mark == want, "the mark is %v, not %v: %v", mark, want, err)
 }
 
-func testMarks(g *game) {
-	g.marked(Mark{})
+func testMarks(g *fixture) {
+	g.wantMark(Mark{})
 	highest := Mark{}
 	for _, m := range []Mark{
 		markAt(1, 5), markAt(1, 7), markAt(1, 7), markAt(1, 6), markAt(2, 3), markAt(1, 100), markAt(2, 4), markAt(2, 0), markAt(5, 4), markAt(5, 5),
@@ -174,21 +174,21 @@ func testMarks(g *game) {
 		if m.Compare(highest) > 0 {
 			highest = m
 		}
-		g.marked(highest)
+		g.wantMark(highest)
 		if m.Position.Events%2 == 0 {
-			g.again()
-			g.marked(highest)
+			g.reopen()
+			g.wantMark(highest)
 		}
 	}
 }
 
-func testSeen(g *game) {
+func testSeen(g *fixture) {
 	term := func(want uint64) {
 		g.Helper()
 		for range 2 {
 			_, term, err := g.h.Seen(g.Context(), one)
-			check.That(g, err == nil && term == want, "it has heard of term %d, not %d: %v", term, want, err)
-			g.again()
+			check.That(g, err == nil && term == want, "the highest term is %d, not %d: %v", term, want, err)
+			g.reopen()
 		}
 	}
 	term(0)
@@ -202,7 +202,7 @@ func testSeen(g *game) {
 	term(7)
 	g.keep(at(8, 1))
 	term(8)
-	g.marked(markAt(6, 1))
+	g.wantMark(markAt(6, 1))
 }
 
 // calls calls each method of a holder, and returns their errors.
@@ -214,7 +214,7 @@ func calls(ctx context.Context, h Holder, journal string) map[string]error {
 	}
 }
 
-func testInvalid(g *game) {
+func testInvalid(g *fixture) {
 	for _, name := range []string{
 		"", "test", "test:", one + "0", one[:len(one)-1], strings.ToUpper(one), "../test:00112233445566778899aabbccddeeff", "te/st" + one[4:],
 		"test:0011223344556677889/aabbccddeeff", one + "\n", "te st" + one[4:], "..:" + one[5:], "test-" + one[5:],
@@ -226,7 +226,7 @@ func testInvalid(g *game) {
 	check.WantErr(g, g.h.Put(g.Context(), one, at(1, 0), keyOf(at(1, 1))), errInvalid, "a segment without a number")
 }
 
-func testContext(g *game) {
+func testContext(g *fixture) {
 	ctx, cancel := context.WithCancel(g.Context())
 	cancel()
 	for call, err := range calls(ctx, g.h, one) {
@@ -234,8 +234,8 @@ func testContext(g *game) {
 	}
 }
 
-// testTogether has several hosts ask at once.
-func testTogether(g *game) {
+// testTogether makes calls in several goroutines at once.
+func testTogether(g *fixture) {
 	var all sync.WaitGroup
 	for i := range uint64(8) {
 		all.Go(func() {
@@ -248,5 +248,5 @@ func testTogether(g *game) {
 		})
 	}
 	all.Wait()
-	g.marked(markAt(8, 7))
+	g.wantMark(markAt(8, 7))
 }

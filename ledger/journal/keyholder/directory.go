@@ -23,7 +23,7 @@ type directory struct {
 
 	mu       sync.Mutex
 	closed   bool
-	journals map[string]*shelf
+	journals map[string]*journalDir
 }
 
 // OpenDirectory opens a holder in a directory, which it creates if it does not exist. Until Close,
@@ -56,20 +56,20 @@ func OpenDirectory(path string) (Holder, error) {
 		return nil, err
 	}
 	if err := makeFolder(path, ledgerfile.TrySyncDir); err != nil {
-		return nil, fmt.Errorf("opening the keys in %s: %w", path, err)
+		return nil, fmt.Errorf("open the keys in %s: %w", path, err)
 	}
 	held, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("opening the keys in %s: %w", path, err)
+		return nil, fmt.Errorf("open the keys in %s: %w", path, err)
 	}
 	err = ledgerfile.Lock(held, true, 0, journal.ErrInUse)
 	if err == nil {
 		_, err = held.WriteAt([]byte(lockText), 0)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("opening the keys in %s: %w", path, errors.Join(err, held.Close()))
+		return nil, fmt.Errorf("open the keys in %s: %w", path, errors.Join(err, held.Close()))
 	}
-	return &directory{path: path, lock: held, journals: map[string]*shelf{}}, nil
+	return &directory{path: path, lock: held, journals: map[string]*journalDir{}}, nil
 }
 
 // lockText is the content of the lock file, so that no other program mistakes the file for its own.
@@ -114,28 +114,28 @@ func (d *directory) Close() error {
 
 // Put implements [Holder.Put].
 func (d *directory) Put(ctx context.Context, journal string, s Segment, k Key) error {
-	return d.with(ctx, journal, func(in *shelf) error { return in.put(s, k) })
+	return d.with(ctx, journal, func(in *journalDir) error { return in.put(s, k) })
 }
 
 // Get implements [Holder.Get].
 func (d *directory) Get(ctx context.Context, journal string, s Segment) (k Key, err error) {
-	err = d.with(ctx, journal, func(in *shelf) (err error) { k, err = in.get(s); return err })
+	err = d.with(ctx, journal, func(in *journalDir) (err error) { k, err = in.get(s); return err })
 	return k, err
 }
 
 // Keep implements [Holder.Keep].
 func (d *directory) Keep(ctx context.Context, journal string, below Segment, live []Segment) error {
-	return d.with(ctx, journal, func(in *shelf) error { return in.keep(below, live) })
+	return d.with(ctx, journal, func(in *journalDir) error { return in.keep(below, live) })
 }
 
 // Mark implements [Holder.Mark].
 func (d *directory) Mark(ctx context.Context, journal string, m Mark) error {
-	return d.with(ctx, journal, func(in *shelf) error { return in.mark.note(m) })
+	return d.with(ctx, journal, func(in *journalDir) error { return in.mark.record(m) })
 }
 
 // Seen implements [Holder.Seen].
 func (d *directory) Seen(ctx context.Context, journal string) (highest Mark, term uint64, err error) {
-	err = d.with(ctx, journal, func(in *shelf) (err error) {
+	err = d.with(ctx, journal, func(in *journalDir) (err error) {
 		highest = in.mark.last
 		term, err = in.highestTerm()
 		return err
@@ -145,7 +145,7 @@ func (d *directory) Seen(ctx context.Context, journal string) (highest Mark, ter
 
 // with runs do on the directory of a journal, which it opens at the first call. Only one call runs
 // at a time.
-func (d *directory) with(ctx context.Context, name string, do func(*shelf) error) error {
+func (d *directory) with(ctx context.Context, name string, do func(*journalDir) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := errors.Join(ctx.Err(), checkName(name)); err != nil {
@@ -157,7 +157,7 @@ func (d *directory) with(ctx context.Context, name string, do func(*shelf) error
 	s := d.journals[name]
 	if s == nil {
 		var err error
-		if s, err = openShelf(filepath.Join(d.path, strings.Replace(name, ":", "-", 1)), name); err != nil {
+		if s, err = openJournalDir(filepath.Join(d.path, strings.Replace(name, ":", "-", 1)), name); err != nil {
 			return fmt.Errorf("the keys in %s: %w", d.path, err)
 		}
 		d.journals[name] = s
@@ -168,8 +168,8 @@ func (d *directory) with(ctx context.Context, name string, do func(*shelf) error
 	return nil
 }
 
-// shelf is the directory of one journal.
-type shelf struct {
+// journalDir is the directory of one journal.
+type journalDir struct {
 	path, journal string
 	kept          kept
 	mark          *markFile
@@ -181,18 +181,18 @@ type kept struct {
 	live  []Segment
 }
 
-// dead reports whether the key of a segment is destroyed, or must be.
-func (k kept) dead(s Segment) bool {
+// isDestroyed reports whether the key of a segment is destroyed, or must be.
+func (k kept) isDestroyed(s Segment) bool {
 	return s.Compare(k.below) < 0 && !slices.Contains(k.live, s)
 }
 
-// openShelf opens the directory of a journal. It destroys unfinished key files, and dead keys that
-// a crash has left.
-func openShelf(path, journal string) (*shelf, error) {
+// openJournalDir opens the directory of a journal. It destroys unfinished key files, and dead keys
+// that a crash has left.
+func openJournalDir(path, journal string) (*journalDir, error) {
 	if err := makeFolder(path, ledgerfile.TrySyncDir); err != nil {
 		return nil, err
 	}
-	s := &shelf{path: path, journal: journal}
+	s := &journalDir{path: path, journal: journal}
 	var err error
 	if s.kept, err = readKept(filepath.Join(path, keptName), journal); err != nil {
 		return nil, err
@@ -207,16 +207,16 @@ func openShelf(path, journal string) (*shelf, error) {
 }
 
 const (
-	keptName = "kept"
-	asKey    = ".key"
-	asNew    = ".new"
+	keptName  = "kept"
+	keySuffix = ".key"
+	newSuffix = ".new"
 )
 
 // file returns the path of the key file of a segment.
-func (s *shelf) file(of Segment) string { return filepath.Join(s.path, of.String()+asKey) }
+func (s *journalDir) file(of Segment) string { return filepath.Join(s.path, of.String()+keySuffix) }
 
 // put implements [Holder.Put] for one journal.
-func (s *shelf) put(of Segment, k Key) error {
+func (s *journalDir) put(of Segment, k Key) error {
 	if of.Number == 0 {
 		return fmt.Errorf("%w: segment %v", errInvalid, of)
 	}
@@ -228,12 +228,12 @@ func (s *shelf) put(of Segment, k Key) error {
 	case errors.Is(err, ErrDestroyed) || !errors.Is(err, ErrNoKey):
 		return err
 	}
-	return ledgerfile.Write(s.file(of), keyFile(s.journal, of, k), ledgerfile.Options{Suffix: asNew})
+	return ledgerfile.Write(s.file(of), keyFile(s.journal, of, k), ledgerfile.Options{Suffix: newSuffix})
 }
 
 // get implements [Holder.Get] for one journal.
-func (s *shelf) get(of Segment) (k Key, err error) {
-	if s.kept.dead(of) {
+func (s *journalDir) get(of Segment) (k Key, err error) {
+	if s.kept.isDestroyed(of) {
 		return k, fmt.Errorf("%w: %v", ErrDestroyed, of)
 	}
 	text, err := os.ReadFile(s.file(of))
@@ -247,15 +247,15 @@ func (s *shelf) get(of Segment) (k Key, err error) {
 }
 
 // keep implements [Holder.Keep] for one journal. It makes the decision durable before it destroys
-// keys, so that openShelf can finish after a crash.
-func (s *shelf) keep(below Segment, live []Segment) error {
+// keys, so that openJournalDir can finish after a crash.
+func (s *journalDir) keep(below Segment, live []Segment) error {
 	if below.Compare(s.kept.below) < 0 {
 		return nil
 	}
 	next := kept{below, slices.Clone(live)}
 	content := sealed(s.journal, keptMagic, encoded(putKept, next))
 	path := filepath.Join(s.path, keptName)
-	if err := ledgerfile.Write(path, content, ledgerfile.Options{Suffix: asNew}); err != nil {
+	if err := ledgerfile.Write(path, content, ledgerfile.Options{Suffix: newSuffix}); err != nil {
 		return err
 	}
 	s.kept = next
@@ -263,39 +263,39 @@ func (s *shelf) keep(below Segment, live []Segment) error {
 }
 
 // sweep destroys the keys that are dead, and unfinished files.
-func (s *shelf) sweep() error {
+func (s *journalDir) sweep() error {
 	segments, others, err := s.list()
 	if err != nil {
 		return err
 	}
-	doomed := others
+	destroyed := others
 	for _, of := range segments {
-		if s.kept.dead(of) {
-			doomed = append(doomed, s.file(of))
+		if s.kept.isDestroyed(of) {
+			destroyed = append(destroyed, s.file(of))
 		}
 	}
-	for _, path := range doomed {
+	for _, path := range destroyed {
 		if err := shred(path); err != nil {
 			return err
 		}
 	}
-	if len(doomed) == 0 {
+	if len(destroyed) == 0 {
 		return nil
 	}
 	return ledgerfile.TrySyncDir(s.path)
 }
 
 // list returns the segments that have a key file, and the paths of unfinished files.
-func (s *shelf) list() (segments []Segment, unfinished []string, err error) {
+func (s *journalDir) list() (segments []Segment, unfinished []string, err error) {
 	entries, err := os.ReadDir(s.path)
 	for _, e := range entries {
-		if text, is := strings.CutSuffix(e.Name(), asKey); is {
+		if text, is := strings.CutSuffix(e.Name(), keySuffix); is {
 			of, err := parseSegment(text)
 			if err != nil {
 				return nil, nil, fmt.Errorf("%w: %w", errs.ErrCorrupt, err)
 			}
 			segments = append(segments, of)
-		} else if strings.HasSuffix(e.Name(), asNew) {
+		} else if strings.HasSuffix(e.Name(), newSuffix) {
 			unfinished = append(unfinished, filepath.Join(s.path, e.Name()))
 		}
 	}
@@ -303,7 +303,7 @@ func (s *shelf) list() (segments []Segment, unfinished []string, err error) {
 }
 
 // highestTerm returns the highest term of any call.
-func (s *shelf) highestTerm() (term uint64, err error) {
+func (s *journalDir) highestTerm() (term uint64, err error) {
 	segments, _, err := s.list()
 	term = max(s.mark.last.Term, s.kept.below.Term)
 	for _, of := range segments {

@@ -17,7 +17,7 @@ import (
 
 const name = "test:00112233445566778899aabbccddeeff"
 
-// reopening opens a directory each time anew.
+// reopening returns a function that closes a directory if it is open, and opens it again.
 func reopening(t *testing.T) func() Holder {
 	path := filepath.Join(testenv.TempDir(t), "keys")
 	var d Holder
@@ -33,12 +33,12 @@ func reopening(t *testing.T) func() Holder {
 	}
 }
 
-func TestDirectory(t *testing.T) {
+func TestDirectory_Conformance(t *testing.T) {
 	testHolder(t, reopening)
 }
 
-// holding says that a file of a directory has bytes.
-func holding(t *testing.T, dir string, b []byte) (files []string) {
+// filesWith returns the files below a directory that contain b.
+func filesWith(t *testing.T, dir string, b []byte) (files []string) {
 	t.Helper()
 	check.Must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
@@ -60,24 +60,23 @@ func openDirectory(t *testing.T, path string) Holder {
 	return d
 }
 
-// What was destroyed is in no file, and what a crash has left is destroyed: of a key that did not
-// get its name, and of one that was to be destroyed. The old file is overwritten before it is
-// unlinked.
-func TestKeysAreDestroyed(t *testing.T) {
+// A destroyed key is in no file: its file is overwritten before it is unlinked. Key files that a
+// crash has left, unfinished or to be destroyed, are destroyed when the directory is opened.
+func TestKeep_DestroyedKey_IsInNoFile(t *testing.T) {
 	dir := filepath.Join(testenv.TempDir(t), "keys")
 	d := openDirectory(t, dir)
 	key := Key([]byte("thirty-two bytes of a secret key"))
 	s := Segment{Term: 1, Number: 1}
 	check.Must(t, d.Put(t.Context(), name, s, key))
-	files := holding(t, dir, key[:])
+	files := filesWith(t, dir, key[:])
 	check.Need(t, len(files) == 1, "the key is in %v", files)
 	gone := func() {
 		t.Helper()
-		files := holding(t, dir, key[:])
+		files := filesWith(t, dir, key[:])
 		check.That(t, len(files) == 0, "the key is still in %v", files)
 	}
 	left := check.Value(os.ReadFile(files[0]))(t)
-	link := filepath.Join(dir, "link") // to see what becomes of the bytes
+	link := filepath.Join(dir, "link") // shows whether the bytes are overwritten
 	check.Must(t, os.Link(files[0], link))
 	check.Must(t, d.Keep(t.Context(), name, Segment{Term: 1, Number: 2}, nil))
 	gone()
@@ -91,8 +90,8 @@ func TestKeysAreDestroyed(t *testing.T) {
 	gone()
 }
 
-// An administrator makes the directory of a service in one that the service cannot read. What the
-// service makes itself must be durable.
+// An administrator may create the directory of a service in one that the service cannot read. But a
+// directory that the service creates itself must be durable.
 func TestMakeFolder_ParentCannotBeFlushed_AcceptsAnExistingDirectory(t *testing.T) {
 	forbidden := &fs.PathError{Op: "open", Path: "parent", Err: fs.ErrPermission}
 	broken := &fs.PathError{Op: "sync", Path: "parent", Err: errors.New("input/output error")}
@@ -109,8 +108,8 @@ func TestMakeFolder_ParentCannotBeFlushed_AcceptsAnExistingDirectory(t *testing.
 	}
 }
 
-// A directory is open once, for its owner only, and of no use after Close.
-func TestADirectoryIsOpenOnce(t *testing.T) {
+// A directory can be opened once at a time, only its owner can read it, and calls after Close fail.
+func TestOpenDirectory_AlreadyOpen_IsErrInUse(t *testing.T) {
 	dir := filepath.Join(testenv.TempDir(t), "a", "keys")
 	d := openDirectory(t, dir)
 	check.WantErr(t, check.Err(OpenDirectory(dir)), journal.ErrInUse, "a second time")
@@ -127,9 +126,9 @@ func TestADirectoryIsOpenOnce(t *testing.T) {
 	openDirectory(t, dir)
 }
 
-// A file that is damaged, of another journal or segment, or of a newer program is an error, and
-// never another key or mark.
-func TestDamagedFilesAreErrors(t *testing.T) {
+// A file that is damaged, of another journal or segment, or of a newer version is an error, and
+// never gives a wrong key or mark.
+func TestDirectory_DamagedFiles_AreErrors(t *testing.T) {
 	const other = "test:ffeeddccbbaa99887766554433221100"
 	fill := func(dir string) {
 		d := openDirectory(t, dir)
@@ -145,7 +144,7 @@ func TestDamagedFilesAreErrors(t *testing.T) {
 		}
 		check.Must(t, d.Close())
 	}
-	look := func(dir string) error {
+	readAll := func(dir string) error {
 		d := openDirectory(t, dir)
 		defer d.Close()
 		var all error
@@ -166,7 +165,7 @@ func TestDamagedFilesAreErrors(t *testing.T) {
 			dir := filepath.Join(testenv.TempDir(t), "keys")
 			fill(dir)
 			do(dir, filepath.Join(dir, folder, file))
-			err := look(dir)
+			err := readAll(dir)
 			check.That(t, err != nil && (want == nil || errors.Is(err, want)), "%s: %s: %v", file, what, err)
 		}
 		flip := func(at int) func(_, path string) {
@@ -197,15 +196,16 @@ func TestDamagedFilesAreErrors(t *testing.T) {
 	dir := filepath.Join(testenv.TempDir(t), "keys")
 	fill(dir)
 	check.Must(t, os.Rename(filepath.Join(dir, folder, "2.3.key"), filepath.Join(dir, folder, "2.2.key")))
-	check.WantErr(t, look(dir), errs.ErrCorrupt, "the key of another segment")
+	check.WantErr(t, readAll(dir), errs.ErrCorrupt, "the key of another segment")
 	check.Must(t, os.WriteFile(filepath.Join(dir, folder, "x.key"), nil, 0o600))
 	d := openDirectory(t, dir)
 	check.WantErr(t, check.Err2(d.Seen(t.Context(), name)), errs.ErrCorrupt, "a key of no segment")
 	check.Must(t, d.Close())
 }
 
-// Of two marks one may be torn by a power cut: the other counts. Both cannot.
-func TestATornMark(t *testing.T) {
+// A power failure may damage one of the two marks; then the other counts. If both are damaged, it
+// is an error.
+func TestSeen_OneDamagedMark_ReturnsTheOther(t *testing.T) {
 	dir := filepath.Join(testenv.TempDir(t), "keys")
 	d := openDirectory(t, dir)
 	for events := range uint64(3) {
@@ -243,8 +243,8 @@ func TestATornMark(t *testing.T) {
 	}
 }
 
-// A directory that cannot be written to says so, and has not done what it was asked.
-func TestADiskThatFails(t *testing.T) {
+// If a directory cannot be written to, Put and Keep return the error and change nothing.
+func TestDirectory_DiskFails_ChangesNothing(t *testing.T) {
 	dir := filepath.Join(testenv.TempDir(t), "keys")
 	d := openDirectory(t, dir)
 	s := Segment{Term: 1, Number: 1}
@@ -258,7 +258,7 @@ func TestADiskThatFails(t *testing.T) {
 	check.WantErr(t, check.Err(d.Get(t.Context(), name, s)), nil, "a key that is not destroyed")
 }
 
-// A mark in a file that nobody finds is not noted.
+// Mark returns ErrReplaced if the path of the directory no longer leads to the open file.
 func TestMark_DirectoryReplaced_IsRefused(t *testing.T) {
 	for what, change := range map[string]func(path string) error{
 		"replaced by a copy": func(path string) error {

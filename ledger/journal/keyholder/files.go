@@ -37,14 +37,14 @@ func sealed(journal, magic string, fields []byte) []byte {
 func unsealed(name, magic string, b []byte) (*wire.Decoder, error) {
 	n := len(b) - 4
 	if n < len(magic) || string(b[:len(magic)-1]) != magic[:len(magic)-1] {
-		return nil, fmt.Errorf("%w: no file that begins with %q", errs.ErrCorrupt, magic)
+		return nil, fmt.Errorf("%w: the file does not begin with %q", errs.ErrCorrupt, magic)
 	}
 	if string(b[:len(magic)]) != magic {
-		return nil, fmt.Errorf("%w: a file that begins with %q", errs.ErrVersion, b[:len(magic)])
+		return nil, fmt.Errorf("%w: the file begins with %q", errs.ErrVersion, b[:len(magic)])
 	}
 	fields := b[len(magic):n]
 	if !bytes.Equal(sealed(name, magic, fields), b) {
-		return nil, fmt.Errorf("%w: a file that begins with %q does not have its checksum", errs.ErrCorrupt, magic)
+		return nil, fmt.Errorf("%w: the checksum of a file that begins with %q is wrong", errs.ErrCorrupt, magic)
 	}
 	return &wire.Decoder{Rest: fields}, nil
 }
@@ -113,7 +113,7 @@ func parseKey(text []byte, name string, of Segment) (k Key, err error) {
 	s := takeSegment(d)
 	d.Array(k[:])
 	if s != of {
-		d.Fail("the key of segment %v in the place of that of %v", s, of)
+		d.Fail("the key is that of segment %v, not %v", s, of)
 	}
 	return k, d.Done()
 }
@@ -230,9 +230,9 @@ func parseMark(text []byte, name string) (m Mark, err error) {
 	return takeMark(d), d.Done()
 }
 
-// note writes a mark over the older one, if it is higher than the last. It flushes the file at most
-// once every markFlush.
-func (m *markFile) note(mark Mark) error {
+// record writes a mark over the older one, if it is higher than the last. It flushes the file at
+// most once every markFlush.
+func (m *markFile) record(mark Mark) error {
 	if mark.Compare(m.last) <= 0 {
 		return m.check()
 	}

@@ -17,10 +17,10 @@ var (
 	// ErrNoKey is returned if a holder does not have a key.
 	ErrNoKey = errors.New("no such key")
 	// ErrDestroyed is an ErrNoKey: the key was destroyed. A holder does not accept it again.
-	ErrDestroyed = fmt.Errorf("%w: it is destroyed", ErrNoKey)
+	ErrDestroyed = fmt.Errorf("%w: it was destroyed", ErrNoKey)
 
-	errConflict = errors.New("there is another key for this segment")
-	errInvalid  = errors.New("not what a holder is asked") // an invalid name or number
+	errConflict = errors.New("the holder has another key for this segment")
+	errInvalid  = errors.New("invalid request to a key holder") // an invalid name or number
 )
 
 // Key encrypts the bytes of a segment: 32 random bytes. It prints as the word "key", so that no log

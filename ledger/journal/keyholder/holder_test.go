@@ -9,8 +9,8 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// A key gets into no text, whichever way it is printed.
-func TestAKeyIsNotPrinted(t *testing.T) {
+// A key is not in any text, however it is formatted.
+func TestKey_Formatted_ShowsNoByte(t *testing.T) {
 	k := Key{'s', 'e', 'c', 'r', 'e', 't'}
 	all := struct{ K Key }{k}
 	inJSON := check.Value(json.Marshal(all))(t)
@@ -21,8 +21,8 @@ func TestAKeyIsNotPrinted(t *testing.T) {
 	}
 }
 
-// The segments of a mark and of what is kept print as JSON that says what they are.
-func TestSegmentsInText(t *testing.T) {
+// A segment has a fixed form in JSON and as text, and the text is parsed strictly.
+func TestSegment_Text_IsParsedStrictly(t *testing.T) {
 	s := Segment{Term: 7, Number: 2}
 	text, err := json.Marshal(s)
 	check.That(t, string(text) == `{"term":7,"number":2}` && err == nil && s.String() == "7.2", "%s %v", text, err)

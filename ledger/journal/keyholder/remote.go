@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	mostBody = 1 << 20 // bytes of a request or an answer
-	speaks   = "Sluice-Keyholder"
-	version  = "2" // the header in each request and answer; anything else is not from a keyholder
+	mostBody      = 1 << 20 // bytes of a request or an answer
+	versionHeader = "Sluice-Keyholder"
+	version       = "2" // the header in each request and answer; anything else is not from a keyholder
 )
 
 // Mutual returns a TLS configuration for both sides. Each side presents a certificate, and trusts
@@ -49,7 +49,7 @@ func Handler(h Holder) http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, do func(r *http.Request, journal string, body []byte) (answer []byte, err error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set(speaks, version)
+			w.Header().Set(versionHeader, version)
 			body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
 			var answer []byte
 			if err != nil {
@@ -145,9 +145,9 @@ func verified(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.TLS == nil || len(r.TLS.VerifiedChains) == 0:
-			http.Error(w, "only for hosts with a certificate of the authority", http.StatusForbidden)
-		case r.Header.Get(speaks) != version:
-			http.Error(w, "only for keyholders of version "+version, http.StatusBadRequest)
+			http.Error(w, "a certificate of the authority is required", http.StatusForbidden)
+		case r.Header.Get(versionHeader) != version:
+			http.Error(w, "version "+version+" of the protocol of key holders is required", http.StatusBadRequest)
 		default:
 			next.ServeHTTP(w, r)
 		}
@@ -187,7 +187,7 @@ type remote struct {
 func Dial(name, base string, c *tls.Config) (Holder, error) {
 	at, err := url.Parse(base)
 	if err != nil || at.Scheme != "https" || at.Host == "" {
-		return nil, fmt.Errorf("%w: the URL of %s, %q, is none of https", errInvalid, name, base)
+		return nil, fmt.Errorf("%w: the URL of %s, %q, is not an https URL", errInvalid, name, base)
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig, transport.Proxy = c.Clone(), nil
@@ -197,7 +197,7 @@ func Dial(name, base string, c *tls.Config) (Holder, error) {
 	return &remote{name: name, base: strings.TrimSuffix(base, "/"), client: http.Client{
 		Transport: transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error {
-			return errors.New("a holder does not send elsewhere")
+			return errors.New("a key holder does not redirect")
 		},
 	}}, nil
 }
@@ -258,18 +258,18 @@ func (r *remote) call(ctx context.Context, method, journal, what string, body []
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set(speaks, version)
+	request.Header.Set(versionHeader, version)
 	response, err := r.client.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("the keys with %s: %w", r.name, err)
+		return nil, fmt.Errorf("the keys on host %s: %w", r.name, err)
 	}
 	defer response.Body.Close()
 	answer, err = io.ReadAll(io.LimitReader(response.Body, mostBody))
-	switch spoken := response.Header.Get(speaks); {
+	switch spoken := response.Header.Get(versionHeader); {
 	case err != nil:
 	case spoken != version:
-		err = fmt.Errorf("it answers %s, and not as a keyholder of version %s, but %.20q: %.200q", response.Status,
-			version, spoken, bytes.TrimSpace(answer))
+		err = fmt.Errorf("the answer %s is of version %.20q of the protocol, not %s: %.200q", response.Status, spoken,
+			version, bytes.TrimSpace(answer))
 	case response.StatusCode != http.StatusOK:
 		err = fmt.Errorf("%s: %.200s", response.Status, bytes.TrimSpace(answer))
 		if known := statuses()[response.StatusCode]; known != nil {
@@ -277,7 +277,7 @@ func (r *remote) call(ctx context.Context, method, journal, what string, body []
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the keys with %s: %w", r.name, err)
+		return nil, fmt.Errorf("the keys on host %s: %w", r.name, err)
 	}
 	return answer, nil
 }

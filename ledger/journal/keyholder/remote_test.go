@@ -18,7 +18,7 @@ import (
 	"github.com/sluicedp/sluice/internal/pgtest"
 )
 
-// serve shows a holder, and returns where.
+// serve serves a handler over TLS, and returns its URL.
 func serve(t *testing.T, h http.Handler, c *tls.Config) string {
 	s := httptest.NewUnstartedServer(h)
 	s.Config.ErrorLog = log.New(bytes.NewBuffer(nil), "", 0)
@@ -35,7 +35,7 @@ func dial(t *testing.T, url string, c *tls.Config) Holder {
 	return r
 }
 
-// mutual is the configuration of hosts that trust each other.
+// mutual returns the TLS configuration of hosts that trust each other.
 func mutual(t *testing.T) *tls.Config {
 	a := pgtest.NewAuthority(t)
 	return Mutual(a.Sign("host a", nil), a.Pool())
@@ -44,7 +44,7 @@ func mutual(t *testing.T) *tls.Config {
 // unreachable is a holder that no request may reach: each of its methods panics.
 type unreachable struct{ Holder }
 
-func TestRemote(t *testing.T) {
+func TestRemote_Conformance(t *testing.T) {
 	config := mutual(t)
 	testHolder(t, func(t *testing.T) func() Holder {
 		open := reopening(t)
@@ -52,9 +52,9 @@ func TestRemote(t *testing.T) {
 	})
 }
 
-// Nobody reads a key, or puts one, who does not show a certificate of the authority; nor does
-// anybody send one to who does not.
-func TestStrangersAreRefused(t *testing.T) {
+// A host without a certificate of the authority can neither read nor store a key. And no key is
+// sent to a server without such a certificate.
+func TestHandler_HostWithoutCertificate_IsRefused(t *testing.T) {
 	a, b := pgtest.NewAuthority(t), pgtest.NewAuthority(t)
 	good := Mutual(a.Sign("host a", nil), a.Pool())
 	late := a.Sign("late", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })
@@ -62,7 +62,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	check.Must(t, h.Put(t.Context(), name, segment, key))
 
 	none := &tls.Config{RootCAs: a.Pool()}
-	lax := &tls.Config{Certificates: good.Certificates} // asks nobody for a certificate
+	lax := &tls.Config{Certificates: good.Certificates} // requests no certificate
 	asking := lax.Clone()
 	asking.ClientAuth = tls.RequestClientCert // and does not verify it
 	for what, c := range map[string]struct{ server, client *tls.Config }{
@@ -88,16 +88,16 @@ func TestStrangersAreRefused(t *testing.T) {
 	}
 }
 
-// Plain HTTP is refused, even where somebody serves it.
-func TestPlainHTTPIsRefused(t *testing.T) {
+// Requests over plain HTTP are refused.
+func TestHandler_PlainHTTP_IsRefused(t *testing.T) {
 	w := httptest.NewRecorder()
 	Handler(unreachable{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/"+name+"/seen", nil))
 	check.That(t, w.Code == http.StatusForbidden, "status %d", w.Code)
 }
 
-// An answer that is none, a redirection, or too large, is an error: nobody takes it that a key is
-// kept.
-func TestWhatIsNoHolderIsAnError(t *testing.T) {
+// An answer that is not one of a key holder, such as a redirection, or that has the wrong length,
+// is an error. A caller must not conclude from it that a key is stored.
+func TestRemote_InvalidAnswer_IsAnError(t *testing.T) {
 	c := mutual(t)
 	own := func(w http.ResponseWriter) { w.Header().Set("Sluice-Keyholder", "2") }
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirection is followed") }))
@@ -126,8 +126,8 @@ func TestWhatIsNoHolderIsAnError(t *testing.T) {
 	}
 }
 
-// What a host sends that cannot be is refused, and reaches no holder. Version 1 said in JSON which
-// keys are kept: read as fields of version 2, such a body would keep no key.
+// An invalid request is refused before it reaches the holder. So is a body of version 1: its JSON,
+// read as fields of version 2, would destroy all keys.
 func TestHandler_InvalidRequest_IsRefused(t *testing.T) {
 	c := mutual(t)
 	url := serve(t, Handler(unreachable{}), c)
@@ -163,8 +163,8 @@ func TestHandler_InvalidRequest_IsRefused(t *testing.T) {
 	}
 }
 
-// A host that hangs holds nobody up longer than they want to wait.
-func TestAHolderThatHangs(t *testing.T) {
+// A call to a host that hangs ends with its context.
+func TestRemote_HostHangs_EndsWithTheContext(t *testing.T) {
 	c := mutual(t)
 	over := make(chan struct{})
 	r := dial(t, serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }), c), c)

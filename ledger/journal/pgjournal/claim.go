@@ -17,29 +17,29 @@ import (
 // lagged. It is a [journal.ErrLost], or a [journal.ErrForked] if the journal has other events at
 // that position.
 type LostError struct {
-	End  journal.Position // where the journal ends
-	Told journal.Position // the latest position that is known to be acknowledged
-	Host string           // the host whose mark has that position
+	End          journal.Position // where the journal ends
+	Acknowledged journal.Position // the latest position that is known to be acknowledged
+	Host         string           // the host whose mark has that position
 }
 
 // Error describes which events are lost, and what the operator can do.
 func (e *LostError) Error() string {
-	const then = "bring back the database that has them; only if nobody can, accept the loss (AcceptLoss): whoever " +
-		"was told them is then asked again"
-	if e.Told.Events > e.End.Events {
-		return fmt.Sprintf("%v: by %s, somebody was told up to event %d (root %x); the journal ends with event %d "+
+	const then = "restore the database that has them; only if there is none, accept the loss (AcceptLoss): lost " +
+		"responses may then be drawn a second time"
+	if e.Acknowledged.Events > e.End.Events {
+		return fmt.Sprintf("%v: host %s acknowledged up to event %d (root %x); the journal ends with event %d "+
 			"(root %x), so events %d to %d are lost; %s",
-			journal.ErrLost, e.Host, e.Told.Events, e.Told.Root[:], e.End.Events, e.End.Root[:], e.End.Events+1,
-			e.Told.Events, then)
+			journal.ErrLost, e.Host, e.Acknowledged.Events, e.Acknowledged.Root[:], e.End.Events, e.End.Root[:],
+			e.End.Events+1, e.Acknowledged.Events, then)
 	}
-	return fmt.Sprintf("%v: by %s, somebody was told up to event %d (root %x); the journal has other events up to "+
+	return fmt.Sprintf("%v: host %s acknowledged up to event %d (root %x); the journal has other events up to "+
 		"there, and ends with event %d (root %x); %s",
-		journal.ErrForked, e.Host, e.Told.Events, e.Told.Root[:], e.End.Events, e.End.Root[:], then)
+		journal.ErrForked, e.Host, e.Acknowledged.Events, e.Acknowledged.Root[:], e.End.Events, e.End.Root[:], then)
 }
 
 // Unwrap returns [journal.ErrLost] or [journal.ErrForked].
 func (e *LostError) Unwrap() error {
-	if e.Told.Events > e.End.Events {
+	if e.Acknowledged.Events > e.End.Events {
 		return journal.ErrLost
 	}
 	return journal.ErrForked
@@ -73,7 +73,7 @@ func (j *Journal) Claim(ctx context.Context) (term uint64, end journal.Position,
 func (j *Journal) claim(ctx context.Context) error {
 	j.writer.close() // from here on, statements of an earlier term can be in progress in the database only
 	j.writer, j.segment, j.fresh = nil, nil, nil
-	seen, err := j.seen(ctx)
+	seen, err := j.askMarks(ctx)
 	if err != nil {
 		return err
 	}
@@ -87,25 +87,25 @@ func (j *Journal) claim(ctx context.Context) error {
 		}
 		if begun != before { // the writer has begun a segment: try again, until this host is faster
 			tries, before = 0, begun
-			if seen, err = j.seen(ctx); err != nil { // what was acknowledged since then must be in the journal, too
+			if seen, err = j.askMarks(ctx); err != nil { // what was acknowledged since then must be in the journal, too
 				return err
 			}
 		}
 	}
 	j.number = 0
-	if j.teller == nil {
-		j.startTelling()
+	if j.sender == nil {
+		j.startMarkSender()
 	}
-	j.teller.tell(keyholder.Mark{Term: j.term, Position: j.end})
-	return j.say(ctx)
+	j.sender.send(keyholder.Mark{Term: j.term, Position: j.end})
+	return j.recordMark(ctx)
 }
 
 // mostTries limits the tries of a claim during which no segment was begun.
 const mostTries = 20
 
 // errMoved is returned if the term was not raised. Nothing has changed then.
-var errMoved = errors.New("the journal is gone, has gone on meanwhile, or the settings of the session are not those " +
-	"that it was given; " + poolMode)
+var errMoved = errors.New("the journal is gone, or was changed concurrently, or the session has lost its settings; " +
+	poolMode)
 
 // orMoved returns errMoved in place of err, if the key of a segment is destroyed because the
 // segment was trimmed concurrently.
@@ -113,7 +113,7 @@ func (j *Journal) orMoved(ctx context.Context, id keyholder.Segment, err error) 
 	if !errors.Is(err, keyholder.ErrDestroyed) {
 		return err
 	}
-	v, failed := j.look(ctx, journal.Position{})
+	v, failed := j.readView(ctx, journal.Position{})
 	if failed != nil {
 		return errors.Join(err, failed)
 	}
@@ -126,11 +126,11 @@ func (j *Journal) orMoved(ctx context.Context, id keyholder.Segment, err error) 
 // take takes the journal, if this host can continue it, and returns how many segments were begun
 // before. If another one was begun since, it returns errMoved, because this host may lack its key.
 func (j *Journal) take(ctx context.Context, seen []answer[acknowledged]) (begun uint64, err error) {
-	v, err := j.look(ctx, journal.Position{})
+	v, err := j.readView(ctx, journal.Position{})
 	if err != nil {
 		return 0, err
 	}
-	accept, err := j.missed(ctx, v, seen)
+	accept, err := j.checkLoss(ctx, v, seen)
 	if err != nil {
 		return 0, err
 	}
@@ -160,8 +160,8 @@ type acknowledged struct {
 	term uint64         // the highest term of any call
 }
 
-// seen asks all hosts what they have recorded about the journal. Only this host must answer.
-func (j *Journal) seen(ctx context.Context) (all []answer[acknowledged], err error) {
+// askMarks asks all hosts what they have recorded about the journal. Only this host must answer.
+func (j *Journal) askMarks(ctx context.Context) (all []answer[acknowledged], err error) {
 	for i, a := range ask(ctx, patience, j.holders(),
 		func(ctx context.Context, h keyholder.Holder) (a acknowledged, err error) {
 			a.mark, a.term, err = h.Seen(ctx, j.Name())
@@ -177,22 +177,22 @@ func (j *Journal) seen(ctx context.Context) (all []answer[acknowledged], err err
 	return all, nil
 }
 
-// missed returns a [*LostError] if the journal holds less than was acknowledged. With
+// checkLoss returns a [*LostError] if the journal holds less than was acknowledged. With
 // [Options.AcceptLoss] for the end of the journal, it returns true instead.
-func (j *Journal) missed(ctx context.Context, v view, seen []answer[acknowledged]) (accept bool, err error) {
+func (j *Journal) checkLoss(ctx context.Context, v view, seen []answer[acknowledged]) (accept bool, err error) {
 	for _, host := range seen {
 		m := host.found.mark
 		if m.Term == 0 || m.Term < v.conceded || m.Position.Events < v.begin.Events {
 			continue // no mark; or the loss was accepted; or it was trimmed, so bases have it
 		}
-		at, err := j.look(ctx, m.Position)
+		at, err := j.readView(ctx, m.Position)
 		if err != nil {
 			return false, err
 		}
-		if at.begin.Events > m.Position.Events || at.where(m.Position) == nil {
+		if at.begin.Events > m.Position.Events || at.checkPosition(m.Position) == nil {
 			continue
 		}
-		lost := &LostError{End: at.end, Told: m.Position, Host: host.of.Name()}
+		lost := &LostError{End: at.end, Acknowledged: m.Position, Host: host.of.Name()}
 		if j.AcceptLoss == nil || *j.AcceptLoss != v.end {
 			return false, lost
 		}
@@ -206,7 +206,7 @@ func (j *Journal) raise(ctx context.Context, v view, highest uint64, accept bool
 	var term uint64
 	var end journal.Position
 	args := []any{j.ledger, j.id, highest, accept, j.Host, v.end.Events, v.end.Root[:], v.begun}
-	claimed := j.releasing(ctx, j.writer.pid)
+	claimed := j.releaseBlockers(ctx, j.writer.pid)
 	err := j.writer.ask(ctx, claimSQL, args, (*number)(&term), (*number)(&end.Events), (*root)(&end.Root))
 	claimed()
 	if err == nil && term == 0 {
@@ -222,11 +222,11 @@ func (j *Journal) raise(ctx context.Context, v view, highest uint64, accept bool
 // releaseEvery is how often a waiting claim ends sessions that block it.
 const releaseEvery = 250 * time.Millisecond
 
-// releasing ends the sessions of hosts that hang inside a transaction that blocks the session pid.
-// A host that stopped between BEGIN and COMMIT locks the head of the journal. The server rolls its
-// transaction back, so a late COMMIT changes nothing. That host then resolves the outcome of its
-// append as usual. releasing works in the background until the returned function is called.
-func (j *Journal) releasing(ctx context.Context, pid int32) (over func()) {
+// releaseBlockers ends the sessions of hosts that hang inside a transaction that blocks the session
+// pid. A host that stopped between BEGIN and COMMIT locks the head of the journal. The server rolls
+// its transaction back, so a late COMMIT changes nothing. That host then resolves the outcome of
+// its append as usual. It works in the background until the returned function is called.
+func (j *Journal) releaseBlockers(ctx context.Context, pid int32) (over func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() {

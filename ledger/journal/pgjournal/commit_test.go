@@ -22,8 +22,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 )
 
-// started is an author whose journal is empty, and claimed.
-func started(t testing.TB, h *hosts, host string) *author {
+// newAuthor creates a journal on a host, claims it, and returns its author.
+func newAuthor(t testing.TB, h *hosts, host string) *author {
 	t.Helper()
 	a := &author{TB: t}
 	a.j = h.create(t, host, a.log.End())
@@ -31,9 +31,9 @@ func started(t testing.TB, h *hosts, host string) *author {
 	return a
 }
 
-// next opens the journal anew, by another handle, and claims it. It says whether the group that was
-// appended last is there.
-func (a *author) next(h *hosts, host string, g journal.Group) (landed bool) {
+// reopenAfter opens the journal in a new handle of a host, and claims it. It reports whether the
+// journal has the group g, which was appended last with an uncertain outcome.
+func (a *author) reopenAfter(h *hosts, host string, g journal.Group) (landed bool) {
 	a.Helper()
 	a.j = h.open(a, host)
 	term, end, err := a.j.Claim(a.Context())
@@ -47,22 +47,22 @@ func (a *author) next(h *hosts, host string, g journal.Group) (landed bool) {
 	return true
 }
 
-// holds checks that the journal holds just these groups behind a position.
-func (a *author) holds(after journal.Position, want ...journal.Group) {
+// wantGroups checks that the journal has exactly these groups after a position.
+func (a *author) wantGroups(after journal.Position, want ...journal.Group) {
 	a.Helper()
 	found, err := read(a, a.j, after)
 	check.Need(a, err == nil && len(found) == len(want),
-		"the journal holds %d groups, not %d: %v", len(found), len(want), err)
+		"the journal has %d groups, not %d: %v", len(found), len(want), err)
 	for i, g := range want {
 		check.Need(a, journaltest.Equal(found[i], g),
-			"group %d leads from %v to %v, not from %v to %v", i, found[i].Before, found[i].After, g.Before, g.After)
+			"group %d is from %v to %v, not from %v to %v", i, found[i].Before, found[i].After, g.Before, g.After)
 	}
 }
 
-// What the server refuses has not happened, and the handle goes on: a statement that fails, and a
-// commit that does, which comes when the statement has been answered.
-func TestWhatTheServerRefusesHasNotHappened(t *testing.T) {
-	s, h, a := sharing(t, "a", "b")
+// An append that the server refuses changes nothing, and the handle can be used. That is also true
+// if the server refuses at the commit, after it has answered the statement.
+func TestAppend_ServerRefuses_ChangesNothing(t *testing.T) {
+	s, h, a := newShared(t, "a", "b")
 	begin := a.log.End()
 	there := []journal.Group{a.add("the first")}
 	s.Exec(t, "journals", `
@@ -77,35 +77,35 @@ func TestWhatTheServerRefusesHasNotHappened(t *testing.T) {
 			check.Need(t, isRejected(err) && strings.Contains(err.Error(), "no") && !errors.Is(err, journal.ErrOrder),
 				"%s: %v", trigger, err)
 			a.log.Undo(len(records))
-			a.holds(begin, there...)
+			a.wantGroups(begin, there...)
 		}
 	}
 	if term := s.Exec(t, "journals", `SELECT term FROM sluice.heads`)[0]; term != fmt.Sprint(a.term) {
-		t.Errorf("the server has said that nothing happened, and the term was raised to %s to find that out", term)
+		t.Errorf("the term was raised to %s, although the server has reported that nothing was appended", term)
 	}
 	s.Exec(t, "journals", `DROP FUNCTION refuse CASCADE`)
-	there = append(there, a.add("the handle goes on"), a.add("also so", strings.Repeat("x", 9<<20)))
-	a.holds(begin, there...)
+	there = append(there, a.add("after the refusals"), a.add("large", strings.Repeat("x", 9<<20)))
+	a.wantGroups(begin, there...)
 	a.reopen(h, "b")
-	a.holds(begin, there...)
+	a.wantGroups(begin, there...)
 }
 
-// A pool that hands out other sessions, or somebody else, may change what a commit waits for. Then
-// nothing is appended, and a new session is made.
-func TestSettingsOfTheSessionAreChecked(t *testing.T) {
+// A pool that shares sessions, or another program, may change what a commit waits for. Then nothing
+// is appended, and the next append uses a new session.
+func TestAppend_SessionSettingsChanged_IsRejected(t *testing.T) {
 	s := shared(t)
 	for _, setting := range []string{"'synchronous_commit', 'off'", "'synchronous_commit', 'local'", "'client_min_messages', 'error'"} {
 		h := newHosts(t, s.Database(t, "journals"), "a", "b")
-		a := started(t, h, "a")
+		a := newAuthor(t, h, "a")
 		begin := a.log.End()
 		s.Exec(t, "journals", `
 			CREATE FUNCTION change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config(`+setting+`, false); RETURN NULL; END $$;
 			CREATE TRIGGER change AFTER INSERT ON sluice.frames FOR EACH ROW EXECUTE FUNCTION change();`)
 		first := a.add("changes the session")
-		a.rejected(a.group("is not appended"), setting, "settings")
-		a.holds(begin, first)
+		a.wantRejected(a.group("is not appended"), setting, "settings")
+		a.wantGroups(begin, first)
 		s.Exec(t, "journals", `DROP FUNCTION change CASCADE`)
-		a.holds(begin, first, a.add("by another session"))
+		a.wantGroups(begin, first, a.add("by another session"))
 	}
 }
 
@@ -114,15 +114,15 @@ func waiting(s *pgtest.Server) (pids []string, err error) {
 	return s.Try("postgres", "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
 }
 
-// PostgreSQL says that all is well when the wait for its standbys is cancelled, and warns. That is
-// no success: the append returns when a standby has it.
-func TestACancelledWaitIsUncertain(t *testing.T) {
+// PostgreSQL reports success with a warning when the wait for standbys is cancelled. Append does
+// not return nil for that: it returns when a standby has the group.
+func TestAppend_StandbyWaitCancelled_WaitsForTheStandby(t *testing.T) {
 	s := pgtest.Start(t)
 	standby := s.Standby(t, "one")
 	h := newHosts(t, s.Database(t, "journals"), "a", "b")
-	a := started(t, h, "a")
+	a := newAuthor(t, h, "a")
 	begin := a.log.End()
-	there := []journal.Group{a.add("nobody waits")}
+	there := []journal.Group{a.add("without a standby")}
 	s.SetSynchronous(t, "one")
 	there = append(there, a.add("the standby has it"))
 	for _, how := range []string{"pg_cancel_backend", "pg_terminate_backend"} {
@@ -160,9 +160,9 @@ func TestACancelledWaitIsUncertain(t *testing.T) {
 		standby.Begin(t)
 		check.WantErr(t, <-outcome, nil, "%s", how)
 		there = append(there, g, a.add("after that"))
-		a.holds(begin, there...)
+		a.wantGroups(begin, there...)
 	}
-	// A claim that nobody has confirmed is none.
+	// A claim that no standby has confirmed fails.
 	standby.Stop(t)
 	other := h.open(t, "a")
 	outcome := make(chan error)
@@ -179,29 +179,28 @@ func TestACancelledWaitIsUncertain(t *testing.T) {
 		return errors.Join(err, errors.New("it does not"))
 	})
 	err := <-outcome
-	check.That(t, err != nil, "a claim of which nobody knows whether it lasts is good")
+	check.That(t, err != nil, "a claim that no standby has confirmed succeeds")
 	check.WantErr(t, other.Append(t.Context(), a.group("without a claim")), journal.ErrFenced, "then it appends")
 }
 
-// With Synchronous nothing is appended where no standby is waited for.
-func TestSynchronous(t *testing.T) {
+// With Synchronous, an append is rejected while the database waits for no standby.
+func TestAppend_SynchronousWithoutStandby_IsRejected(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Standby(t, "one")
 	h := newHosts(t, s.Database(t, "journals"), "a", "b")
 	h.change = func(o *Options) { o.Synchronous = true }
-	a := started(t, h, "a")
-	a.rejected(a.group("no standby"), "no standby is waited for", "synchronous_standby_names")
+	a := newAuthor(t, h, "a")
+	a.wantRejected(a.group("no standby"), "no standby is waited for", "synchronous_standby_names")
 	s.SetSynchronous(t, "one")
 	a.add("a standby has it")
 }
 
-// A server that keeps nothing for sure, that is none to write to, or no PostgreSQL at all, is
-// refused; also when it becomes so.
-func TestServersThatAreRefused(t *testing.T) {
+// A standby, a read-only server and a server without flushes are refused, by Open and by create.
+func TestOpen_UnsuitableServer_IsRefused(t *testing.T) {
 	s := pgtest.Start(t)
 	standby := s.Standby(t, "one")
 	h := newHosts(t, s.Database(t, "journals"), "a", "b")
-	a := started(t, h, "a")
+	a := newAuthor(t, h, "a")
 	s.WaitStreaming(t, "one")
 	refused := func(what, address string, words ...string) {
 		t.Helper()
@@ -228,8 +227,8 @@ func TestServersThatAreRefused(t *testing.T) {
 	refused("without flushes", s.Address("journals"), "fsync")
 }
 
-// What cannot be is refused before anybody connects.
-func TestOptions(t *testing.T) {
+// Invalid options are refused before a connection is made, without the password in the error.
+func TestOpen_InvalidOptions_AreErrOptions(t *testing.T) {
 	one, two := newKeys(t, "one"), newKeys(t, "two")
 	h := &hosts{database: "host=/nonexistent", keys: map[string]*faultyKeys{"a": one, "b": two}}
 	for what, change := range map[string]func(*Options){
@@ -256,12 +255,12 @@ func TestOptions(t *testing.T) {
 	check.That(t, err != nil && !errors.Is(err, ErrOptions), "where no server is: %v", err)
 	s := shared(t)
 	h.database = s.Address("postgres")
-	check.WantErr(t, check.Err(createJournal(t.Context(), h.options("a"), h.ledger, journal.Position{Events: 1 << 63})), ErrOptions, "behind the last number")
+	check.WantErr(t, check.Err(createJournal(t.Context(), h.options("a"), h.ledger, journal.Position{Events: 1 << 63})), ErrOptions, "after the last number")
 }
 
-// The tables are made by whoever comes first, of several hosts at once, in a schema of whatever
-// name; a newer version is refused.
-func TestTables(t *testing.T) {
+// Several hosts may create the tables concurrently, in a schema of any name: one succeeds, and the
+// others get ErrExist. Tables of a newer version are refused.
+func TestCreateJournal_Concurrently_CreatesOneJournal(t *testing.T) {
 	s := pgtest.Start(t)
 	h := newHosts(t, s.Address("postgres"), "a", "b")
 	check.WantErr(t, check.Err(Open(t.Context(), h.options("a"), h.ledger)), fs.ErrNotExist, "without tables")
@@ -287,20 +286,20 @@ func TestTables(t *testing.T) {
 	check.That(t, made.Load() == 1 && there.Load() == 5,
 		"it was made %d times, and was there %d times", made.Load(), there.Load())
 	schema = strings.Repeat("s", 63)
-	a := started(t, h, "a") // the schemas know nothing of each other
+	a := newAuthor(t, h, "a") // the schemas know nothing of each other
 	a.add("in another schema")
 	schema = "made before"
 	s.Exec(t, "postgres", `CREATE ROLE host LOGIN; CREATE SCHEMA "made before" AUTHORIZATION host; REVOKE CREATE ON DATABASE postgres FROM PUBLIC`)
-	h.database = "host=" + s.Dir + " port=5432 user=host dbname=postgres" // who may make no schema
-	a = started(t, h, "a")
+	h.database = "host=" + s.Dir + " port=5432 user=host dbname=postgres" // this user may not create schemas
+	a = newAuthor(t, h, "a")
 	a.add("in a schema that was there")
 	s.Exec(t, "postgres", `UPDATE "made before".version SET version = 2`)
 	check.WantErr(t, check.Err(Open(t.Context(), h.options("a"), h.ledger)), errs.ErrVersion, "a newer version")
 	check.WantErr(t, check.Err(createJournal(t.Context(), h.options("a"), [16]byte{1}, journal.Position{})), errs.ErrVersion, "a newer version")
 }
 
-// For makes a journal only where none is, and none is named.
-func TestFor(t *testing.T) {
+// For creates a journal only if there is none, the file names none, and the ledger is no standby.
+func TestFor_NamedJournalOrStandby_CreatesNothing(t *testing.T) {
 	s := shared(t)
 	h := newHosts(t, s.Database(t, "journals"), "a", "b")
 	open := For(h.options("a"))
@@ -316,7 +315,7 @@ func TestFor(t *testing.T) {
 	second := check.Value(open(t.Context(), w))(t)
 	check.That(t, first.Name() == second.Name(), "%s, then %s", first.Name(), second.Name())
 	check.Must(t, errors.Join(first.Close(), second.Close()))
-	// Another journal in its place, as of a database that was made anew, is not taken for it.
+	// A database that was created again has another journal, which is refused.
 	j := h.open(t, "a")
 	s.Exec(t, "journals", "UPDATE sluice.heads SET journal = gen_random_uuid()")
 	_, _, err := j.Claim(t.Context())
@@ -326,25 +325,25 @@ func TestFor(t *testing.T) {
 	}
 }
 
-// A server that goes away while nobody appends is not missed; when it goes away while somebody
-// does, it is found out what became of the append.
-func TestTheServerIsRestarted(t *testing.T) {
+// A restart of the server between appends does not disturb the handle. After a restart during an
+// append, Append has the right outcome.
+func TestAppend_ServerRestarts_HasTheRightOutcome(t *testing.T) {
 	s := pgtest.Start(t)
 	h := newHosts(t, s.Database(t, "journals"), "a", "b")
-	a := started(t, h, "a")
+	a := newAuthor(t, h, "a")
 	begin := a.log.End()
 	there := []journal.Group{a.add("before")}
 	s.Stop(t)
 	s.Begin(t)
-	time.Sleep(1100 * time.Millisecond) // a session that was used a moment ago is not tried before it is used
+	time.Sleep(1100 * time.Millisecond) // a session that was used within a second is not tested before use
 	there = append(there, a.add("after"))
-	a.holds(begin, there...)
+	a.wantGroups(begin, there...)
 	for i := range testenv.Tries(2, 6, 30) {
 		var g journal.Group
 		over, back := make(chan error), make(chan struct{})
 		go func() {
 			for {
-				g = a.group("told, or not")
+				g = a.group("acknowledged, or not")
 				if err := a.j.Append(context.Background(), g); err != nil {
 					over <- err
 					return
@@ -368,17 +367,17 @@ func TestTheServerIsRestarted(t *testing.T) {
 		close(back)
 		err := <-over
 		check.That(t, err == nil || isRejected(err), "the server was gone for a moment: %v", err)
-		if a.next(h, []string{"a", "b"}[i%2], g) {
+		if a.reopenAfter(h, []string{"a", "b"}[i%2], g) {
 			there = append(there, g)
 		}
-		a.holds(begin, there...)
+		a.wantGroups(begin, there...)
 	}
 }
 
-// What a frame says of itself is bound to it: a row that is changed, moved or taken from elsewhere
-// is found, and so is one that is missing.
-func TestRowsThatAreChangedAreFound(t *testing.T) {
-	s, _, a := sharing(t, "a", "b")
+// A frame is bound to its place in the journal: a row that is changed, moved, copied from another
+// place, or missing, is an error.
+func TestRead_ChangedRows_AreErrors(t *testing.T) {
+	s, _, a := newShared(t, "a", "b")
 	begin := a.log.End()
 	a.add("one")
 	a.add("two", strings.Repeat("x", 5<<20), "three")
@@ -386,7 +385,7 @@ func TestRowsThatAreChangedAreFound(t *testing.T) {
 	a.add("five")
 	s.Exec(t, "journals", `CREATE TABLE kept AS SELECT * FROM sluice.frames; CREATE TABLE heads AS SELECT * FROM sluice.heads`)
 	good := check.Value(read(t, a.j, begin))(t)
-	n := int(time.Now().UnixNano()) // in time all are tried
+	n := int(time.Now().UnixNano()) // over many runs all are tried
 	for i, change := range []string{
 		`UPDATE sluice.frames SET body = set_byte(body, 40, get_byte(body, 40) # 1) WHERE events = 1 AND frame = 1`,
 		`UPDATE sluice.frames SET body = substr(body, 1, 20) WHERE events = 0`,
@@ -418,7 +417,7 @@ func TestRowsThatAreChangedAreFound(t *testing.T) {
 		`UPDATE sluice.heads SET root = begin_root`,
 		`UPDATE sluice.heads SET events = events + 1`,
 	} {
-		if (n+i)%testenv.Tries(4, 1, 1) != 0 && !strings.Contains(change, "SET term") && !strings.Contains(change, "INSERT") { // which only the seal tells
+		if (n+i)%testenv.Tries(4, 1, 1) != 0 && !strings.Contains(change, "SET term") && !strings.Contains(change, "INSERT") { // only the seal shows these two
 			continue
 		}
 		s.Exec(t, "journals", change)
@@ -429,13 +428,13 @@ func TestRowsThatAreChangedAreFound(t *testing.T) {
 			check.That(t, journaltest.Equal(g, good[i]), "%s: group %d is another one", change, i)
 		}
 		s.Exec(t, "journals", `DELETE FROM sluice.frames; INSERT INTO sluice.frames SELECT * FROM kept; DELETE FROM sluice.heads; INSERT INTO sluice.heads SELECT * FROM heads`)
-		a.holds(begin, good...)
+		a.wantGroups(begin, good...)
 	}
 }
 
-// In the database lies nothing of a record, and the lengths of rows tell little.
-func TestLengthsTellLittle(t *testing.T) {
-	s, _, a := sharing(t, "a", "b")
+// Groups of similar size have rows of the same length, so that the lengths reveal little of them.
+func TestAppend_SimilarGroups_HaveRowsOfOneLength(t *testing.T) {
+	s, _, a := newShared(t, "a", "b")
 	for n := range 40 {
 		a.add(strings.Repeat("x", 5*n))
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 )
 
-// The journal passes what any journal must. Behind each handle there is a proxy, by which an append
-// can be broken.
-func TestJournal(t *testing.T) {
+// The journal passes the tests for all journals. Its handles connect through a proxy, which can
+// break the connection of an append.
+func TestJournal_Conformance(t *testing.T) {
 	s := shared(t)
 	s.Database(t, "journals")
 	kind := journaltest.Kind{Shared: true, ReadsAhead: true, Brief: !testenv.Long(), Large: testenv.Tries(10<<20, 18<<20, 64<<20)}
@@ -25,7 +25,7 @@ func TestJournal(t *testing.T) {
 		follower := h.open(t, "b")
 		return journaltest.Medium{
 			Open:  func() (journal.Journal, error) { return h.open(t, "a"), nil },
-			Break: func(landed bool) { broken(p, landed) },
+			Break: func(landed bool) { breakAppend(p, landed) },
 			Fold:  func(through journal.Position) { check.Must(t, follower.Folded(t.Context(), through)) },
 		}
 	}

@@ -17,9 +17,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
 
-// A primary dies while somebody appends. With a standby that commits have waited for, everything
-// that was told is there, and nothing else but the last group.
-func TestAFailoverLosesNothingThatWasTold(t *testing.T) {
+// After a crash of the primary during an append, a standby that commits waited for has everything
+// that was acknowledged, and perhaps the last group.
+func TestClaim_FailoverToSynchronousStandby_LosesNothing(t *testing.T) {
 	t.Parallel() // its servers are its own
 	for i := range testenv.Tries(1, 3, 10) {
 		s := pgtest.Start(t)
@@ -29,7 +29,7 @@ func TestAFailoverLosesNothingThatWasTold(t *testing.T) {
 		s.Database(t, "journals")
 		h := newHosts(t, p.Address("journals"), "a", "b")
 		h.change = func(o *Options) { o.Synchronous = true }
-		a := started(t, h, "a")
+		a := newAuthor(t, h, "a")
 		begin := a.log.End()
 		s.WaitStreaming(t, "one", "two")
 		two.Stop(t) // it lags from now on
@@ -38,7 +38,7 @@ func TestAFailoverLosesNothingThatWasTold(t *testing.T) {
 		over := make(chan error)
 		go func() {
 			for n := 0; ; n++ {
-				last = a.group(fmt.Sprint("told ", n))
+				last = a.group(fmt.Sprint("acknowledged ", n))
 				if err := a.j.Append(context.Background(), last); err != nil {
 					over <- err
 					return
@@ -52,25 +52,25 @@ func TestAFailoverLosesNothingThatWasTold(t *testing.T) {
 		check.That(t, err != nil, "the primary is gone: %v", err)
 		one.Promote(t)
 		p.RedirectTo(one)
-		if a.next(h, "b", last) {
+		if a.reopenAfter(h, "b", last) {
 			there = append(there, last)
 		}
-		a.holds(begin, there...)
-		check.That(t, len(there) != 0, "nothing was told")
-		a.rejected(a.group("without a standby"), "the new primary has no standby")
+		a.wantGroups(begin, there...)
+		check.That(t, len(there) != 0, "nothing was acknowledged")
+		a.wantRejected(a.group("without a standby"), "the new primary has no standby")
 		third := one.Standby(t, "three")
 		one.SetSynchronous(t, "three")
 		there = append(there, a.add("with one"))
 		one.Crash()
 		third.Promote(t)
-		p.RedirectTo(third)
+		p.To(third)
 		a.reopen(h, "a")
-		a.holds(begin, there...)
+		a.wantGroups(begin, there...)
 	}
 }
 
-// lagging are hosts whose database has failed over to a standby that lagged. The journal ends where
-// a group ended then; more was told.
+// lagging has hosts whose database has failed over to a standby that lagged. The journal ends with
+// the groups there; the groups lost were acknowledged, too.
 type lagging struct {
 	*hosts
 	*author
@@ -80,14 +80,14 @@ type lagging struct {
 	proxy       *pgtest.Proxy
 }
 
-func failedOver(t *testing.T, names ...string) *lagging {
+func newFailedOver(t *testing.T, names ...string) *lagging {
 	t.Helper()
 	l := &lagging{was: pgtest.Start(t)}
 	l.is = l.was.Standby(t, "one")
 	l.proxy = pgtest.NewProxy(t, l.was)
 	l.was.Database(t, "journals")
 	l.hosts = newHosts(t, l.proxy.Address("journals"), names...)
-	l.author = started(t, l.hosts, "a")
+	l.author = newAuthor(t, l.hosts, "a")
 	l.begin = l.log.End()
 	for n := range 3 {
 		l.there = append(l.there, l.add(fmt.Sprint("there ", n)))
@@ -100,60 +100,62 @@ func failedOver(t *testing.T, names ...string) *lagging {
 	l.was.Crash()
 	l.is.Begin(t)
 	l.is.Promote(t)
-	l.proxy.RedirectTo(l.is)
+	l.proxy.To(l.is)
 	return l
 }
 
-func (l *lagging) end() journal.Position  { return l.there[len(l.there)-1].After }
-func (l *lagging) told() journal.Position { return l.lost[len(l.lost)-1].After }
+func (l *lagging) end() journal.Position          { return l.there[len(l.there)-1].After }
+func (l *lagging) acknowledged() journal.Position { return l.lost[len(l.lost)-1].After }
 
-// terms returns the term in the database.
+// term returns the term in the database.
 func (l *lagging) term(t *testing.T) string {
 	t.Helper()
 	return l.is.Exec(t, "journals", "SELECT term FROM sluice.heads")[0]
 }
 
-// refuses has a host claim a journal that has lost something.
-func (l *lagging) refuses(t *testing.T, host, by string, told journal.Position) {
+// wantLost claims the journal on a host. The claim must fail with a LostError by the mark of the
+// host by, and must not raise the term.
+func (l *lagging) wantLost(t *testing.T, host, by string, acknowledged journal.Position) {
 	t.Helper()
 	before := l.term(t)
 	_, _, err := l.open(t, host).Claim(t.Context())
 	lost, is := errors.AsType[*LostError](err)
-	check.Need(t, is && errors.Is(err, journal.ErrLost) && lost.End == l.end() && lost.Told == told && lost.Host == by,
-		"host %s claims what has lost something: %v", host, err)
-	if text := err.Error(); !strings.Contains(text, fmt.Sprintf("events %d to %d are lost", l.end().Events+1, told.Events)) {
+	check.Need(t, is && errors.Is(err, journal.ErrLost) && lost.End == l.end() && lost.Acknowledged == acknowledged && lost.Host == by,
+		"Claim by host %s: %v; want a LostError", host, err)
+	if text := err.Error(); !strings.Contains(text, fmt.Sprintf("events %d to %d are lost", l.end().Events+1, acknowledged.Events)) {
 		t.Errorf("it does not say what is lost: %s", text)
 	}
 	after := l.term(t)
-	check.That(t, after == before, "the term was %s, and is %s: somebody was fenced for nothing", before, after)
+	check.That(t, after == before, "the term was raised from %s to %s by a failed claim", before, after)
 }
 
-// A database that failed over to a standby that lagged has lost what was told. Whoever had claimed
-// it appends nothing more; nobody claims it before a person has accepted just this loss.
-func TestAStandbyThatLaggedIsNoticed(t *testing.T) {
-	l := failedOver(t, "a", "b", "c")
+// After a failover to a standby that lagged, acknowledged events are lost. The host that had
+// claimed the journal appends nothing more, and no host can claim it until AcceptLoss is set to
+// exactly this loss.
+func TestClaim_FailoverToLaggingStandby_IsLostError(t *testing.T) {
+	l := newFailedOver(t, "a", "b", "c")
 	err := l.j.Append(t.Context(), l.group("more"))
-	check.That(t, err != nil, "who had claimed it goes on")
-	check.Must(t, l.j.Close()) // which tells the others what was told last
-	l.refuses(t, "a", "a", l.told())
+	check.That(t, err != nil, "the host that had claimed the journal appends")
+	check.Must(t, l.j.Close()) // this sends the last mark to the other hosts
+	l.wantLost(t, "a", "a", l.acknowledged())
 	l.hosts.fail(errors.New("the network is gone"))
 	l.keys["b"].Fail(nil)
-	l.refuses(t, "b", "b", l.told()) // who was never here
+	l.wantLost(t, "b", "b", l.acknowledged()) // b has never had the journal
 	l.hosts.fail(nil)
 	reader := l.open(t, "c")
 	if found, err := read(t, reader, l.begin); err != nil || len(found) != 3 {
-		t.Errorf("what is left: %d groups, %v", len(found), err)
+		t.Errorf("%d groups are left: %v", len(found), err)
 	}
-	for _, at := range []journal.Position{l.told(), l.lost[1].After} {
+	for _, at := range []journal.Position{l.acknowledged(), l.lost[1].After} {
 		check.WantErr(t, check.Err(read(t, reader, at)), journal.ErrLost, "a base that has more")
 	}
 
-	// A person accepts the loss. It must be this one.
+	// AcceptLoss must be the position where the journal ends.
 	accept := l.lost[0].After
 	l.change = func(o *Options) { o.AcceptLoss = &accept }
-	l.refuses(t, "b", "b", l.told())
+	l.wantLost(t, "b", "b", l.acknowledged())
 	accept = l.end()
-	l.keys["c"].Fail(errors.New("c is off")) // it will know of the marks of old
+	l.keys["c"].Fail(errors.New("c is off")) // so that it keeps its old mark
 	b := &author{TB: t, j: l.open(t, "b")}
 	for range l.there {
 		b.log.Group(0, nil)
@@ -165,58 +167,58 @@ func TestAStandbyThatLaggedIsNoticed(t *testing.T) {
 	l.log.Undo(int(l.log.End().Events - l.end().Events))
 	b.log, b.term = l.log.Clone(), term
 	there := append(l.there, b.add("after the loss"), b.add("much", "more", "than", "was", "lost", "with", "that", "failover"))
-	b.holds(l.begin, there...)
+	b.wantGroups(l.begin, there...)
 
-	// What was told before counts no more, whoever knows of it. What was told since does.
+	// Marks from before the accepted loss do not count any more, on any host. Later marks do.
 	l.keys["c"].Fail(nil)
 	check.Must(t, b.j.Close())
 	b.reopen(l.hosts, "c")
 	b.add("by c")
 
-	// The old primary comes back, and somebody takes it for the primary.
+	// The old primary starts again, and the hosts connect to it.
 	l.is.Stop(t)
 	l.was.Begin(t)
-	l.proxy.RedirectTo(l.was)
+	l.proxy.To(l.was)
 	for _, host := range []string{"a", "b", "c"} {
 		_, _, err := l.open(t, host).Claim(t.Context())
-		if lost, is := errors.AsType[*LostError](err); !is || !(errors.Is(err, journal.ErrForked) || errors.Is(err, journal.ErrLost)) || lost.End != l.told() {
-			t.Errorf("host %s claims the old primary: %v", host, err)
+		if lost, is := errors.AsType[*LostError](err); !is || !(errors.Is(err, journal.ErrForked) || errors.Is(err, journal.ErrLost)) || lost.End != l.acknowledged() {
+			t.Errorf("Claim by host %s on the old primary: %v", host, err)
 		}
 	}
 }
 
-// A loss is accepted behind just these events. Once it was, what is told from then on counts again:
-// also under the term by which it was accepted.
-func TestWhatIsToldSinceALossCounts(t *testing.T) {
-	_, h, a := sharing(t, "a", "b")
+// AcceptLoss counts only for exactly the end of the journal. Marks of the term that accepted the
+// loss, and of later terms, count again.
+func TestClaim_MarksAfterAcceptedLoss_CountAgain(t *testing.T) {
+	_, h, a := newShared(t, "a", "b")
 	end := a.add("there").After
 	claim := func() (term uint64, err error) {
 		term, _, err = h.open(t, "a").Claim(t.Context())
 		return term, err
 	}
-	told := func(term uint64) { // one event more than there is
+	wantLost := func(term uint64) { // with a mark one event after the end
 		t.Helper()
 		check.Must(t, h.keys["b"].Mark(t.Context(), a.j.Name(), keyholder.Mark{Term: term, Position: journal.Position{Events: end.Events + 1}}))
-		check.WantErr(t, check.Err(claim()), journal.ErrLost, "told under term %d", term)
+		check.WantErr(t, check.Err(claim()), journal.ErrLost, "acknowledged under term %d", term)
 	}
-	told(a.term)
+	wantLost(a.term)
 	accept := end
 	accept.Root[0] ^= 1
 	h.change = func(o *Options) { o.AcceptLoss = &accept }
-	check.WantErr(t, check.Err(claim()), journal.ErrLost, "the loss of what is behind other events was accepted")
+	check.WantErr(t, check.Err(claim()), journal.ErrLost, "a loss after other events was accepted")
 	accept = end
 	term := check.Value(claim())(t)
 	h.change = nil
-	told(term)
+	wantLost(term)
 }
 
-// Who appends tells the others about every second: if its machine is lost with what the database
-// has lost, they know nearly as much.
-func TestOthersAreToldHowFarItWent(t *testing.T) {
-	t.Parallel() // it waits, mostly
+// A host that appends sends its mark to the other hosts about every second. If its machine is lost
+// together with the end of the journal, the others still detect nearly the whole loss.
+func TestAppend_Marks_ReachTheOtherHosts(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := shared(t)
 	h := newHosts(t, s.Database(t, "others"), "a", "b", "c")
-	a := started(t, h, "a")
+	a := newAuthor(t, h, "a")
 	h.keys["c"].Fail(errors.New("c is off"))
 	g := a.add("first")
 	knows := func(host string, at journal.Position) func() error {
@@ -235,30 +237,30 @@ func TestOthersAreToldHowFarItWent(t *testing.T) {
 	pgtest.Until(t, "b knows more", knows("b", g.After))
 	h.keys["c"].Fail(nil)
 	g = a.add("third")
-	check.Must(t, a.j.Close()) // says it to all that can hear it
+	check.Must(t, a.j.Close()) // this sends the last mark to all hosts that can be reached
 	for host := range h.keys {
 		check.Must(t, knows(host, g.After)())
 	}
 }
 
-// A mark that cannot be written keeps the next append from being sent: else somebody would be told
-// what nobody could miss.
-func TestWhoCannotNoteWhatWasToldTellsNoMore(t *testing.T) {
-	_, h, a := sharing(t, "a", "b")
+// If the mark of an append cannot be written, the next append is rejected. Otherwise its loss could
+// not be detected.
+func TestAppend_MarkCannotBeWritten_NextIsRejected(t *testing.T) {
+	_, h, a := newShared(t, "a", "b")
 	full := errors.New("the disk is full")
 	h.keys["a"].FailAt("Mark", full)
-	first := a.add("told")
-	a.rejected(a.group("not told"), "without a mark", full)
+	first := a.add("acknowledged")
+	a.wantRejected(a.group("not acknowledged"), "without a mark", full)
 	h.keys["a"].Fail(nil)
-	a.holds(first.Before, first, a.add("told again"))
+	a.wantGroups(first.Before, first, a.add("acknowledged again"))
 }
 
-// A database that was restored from an older backup is noticed, also when what it holds was trimmed
-// since, whose keys are destroyed.
-func TestARestoredBackupIsNoticed(t *testing.T) {
+// A database that was restored from an older backup is refused. That is also so if its groups were
+// trimmed after the backup, so that their keys are destroyed.
+func TestClaim_RestoredBackup_IsLostError(t *testing.T) {
 	s := pgtest.Start(t)
 	h := newHosts(t, s.Database(t, "journals"), "a", "b")
-	a := started(t, h, "a")
+	a := newAuthor(t, h, "a")
 	begin := a.log.End()
 	old := a.add("old")
 	backup := s.Backup(t)
@@ -268,7 +270,7 @@ func TestARestoredBackupIsNoticed(t *testing.T) {
 	h.database = backup.Address("journals")
 	_, _, err := h.open(t, "b").Claim(t.Context())
 	lost, is := errors.AsType[*LostError](err)
-	check.That(t, is && lost.End == old.After && lost.Told == g.After, "a backup that was restored: %v", err)
+	check.That(t, is && lost.End == old.After && lost.Acknowledged == g.After, "a backup that was restored: %v", err)
 	h.database = s.Address("journals")
 	a.reopen(h, "a")
 	check.Must(t, h.open(t, "b").Folded(t.Context(), a.log.End()))
@@ -278,21 +280,21 @@ func TestARestoredBackupIsNoticed(t *testing.T) {
 	h.change = func(o *Options) { o.AcceptLoss = &old.After }
 	for _, host := range []string{"a", "b"} {
 		j := h.open(t, host)
-		if _, _, err := j.Claim(t.Context()); !errors.Is(err, journal.ErrLost) || !errors.Is(err, keyholder.ErrDestroyed) || strings.Contains(err.Error(), "meanwhile") {
-			t.Errorf("whose keys are destroyed: %v", err)
+		if _, _, err := j.Claim(t.Context()); !errors.Is(err, journal.ErrLost) || !errors.Is(err, keyholder.ErrDestroyed) || strings.Contains(err.Error(), "concurrently") {
+			t.Errorf("Claim without the destroyed keys: %v", err)
 		}
 		if _, err := read(t, j, begin); !errors.Is(err, journal.ErrLost) || !errors.Is(err, keyholder.ErrDestroyed) {
-			t.Errorf("whose keys are destroyed: %v", err)
+			t.Errorf("Read without the destroyed keys: %v", err)
 		}
 	}
 }
 
-// Two claims after a restored database do not have one term, though the database does not know of
-// the first.
-func TestNoTermComesTwice(t *testing.T) {
+// A claim on a restored database gets a higher term than all earlier claims, also than those that
+// the restored database does not have.
+func TestClaim_RestoredDatabase_GetsAHigherTerm(t *testing.T) {
 	s := pgtest.Start(t)
 	h := newHosts(t, s.Database(t, "journals"), "a", "b")
-	a := started(t, h, "a")
+	a := newAuthor(t, h, "a")
 	backup := s.Backup(t)
 	for range 5 {
 		a.claim()
@@ -302,11 +304,11 @@ func TestNoTermComesTwice(t *testing.T) {
 	h.change = func(o *Options) { o.AcceptLoss = &end }
 	backup.Begin(t)
 	h.database = backup.Address("journals")
-	term := claimed(t, h.open(t, "b"), end)
+	term := claim(t, h.open(t, "b"), end)
 	check.That(t, term > a.term, "term %d after %d", term, a.term)
 }
 
-// restored opens what Restore makes of a database for a file that ends somewhere.
+// restored opens the journal with Restore for a file that ends at a position.
 func (h *hosts) restored(t testing.TB, host, name string, at journal.Position) (*Journal, error) {
 	t.Helper()
 	o := h.options(host)
@@ -319,77 +321,78 @@ func (h *hosts) restored(t testing.TB, host, name string, at journal.Position) (
 	return j.(*Journal), nil
 }
 
-// Where a file has what the database has lost, the journal begins anew behind it, under its name:
-// but not without what somebody was told, nor in the place of a journal that has more.
-func TestAJournalIsRestoredBehindAFile(t *testing.T) {
-	l := failedOver(t, "a", "b", "c")
+// If a file has what the database has lost, Restore creates the journal again after the end of the
+// file, under the same name. It does not do so if the file lacks acknowledged events, or if the
+// journal has more than the file.
+func TestRestore_FileAheadOfTheDatabase_CreatesTheJournalAgain(t *testing.T) {
+	l := newFailedOver(t, "a", "b", "c")
 	name := l.j.Name()
 	check.Must(t, l.j.Close())
-	for _, at := range []journal.Position{l.end(), l.lost[1].After, {Events: l.told().Events}} {
+	for _, at := range []journal.Position{l.end(), l.lost[1].After, {Events: l.acknowledged().Events}} {
 		_, err := l.restored(t, "b", name, at)
-		if lost, is := errors.AsType[*LostError](err); at != l.end() && (!is || lost.Told != l.told() || lost.End != at) {
-			t.Errorf("a file that has less than was told: %v", err)
+		if lost, is := errors.AsType[*LostError](err); at != l.end() && (!is || lost.Acknowledged != l.acknowledged() || lost.End != at) {
+			t.Errorf("a file that lacks acknowledged events: %v", err)
 		}
 		if found, err := read(t, l.open(t, "b"), l.begin); err != nil || len(found) != 3 {
 			t.Errorf("then the database has %d groups: %v", len(found), err)
 		}
 	}
-	j := check.Value(l.restored(t, "b", name, l.told()))(t)
+	j := check.Value(l.restored(t, "b", name, l.acknowledged()))(t)
 	b := &author{TB: t, j: j, log: l.log.Clone()}
 	b.claim()
 	check.That(t, b.term > l.author.term && j.Name() == name, "%s, term %d after %d", j.Name(), b.term, l.author.term)
-	there := []journal.Group{b.add("goes on")}
-	b.holds(l.told(), there...)
+	there := []journal.Group{b.add("after the restore")}
+	b.wantGroups(l.acknowledged(), there...)
 	check.Must(t, l.open(t, "a").Folded(t.Context(), b.log.End()))
-	check.Must(t, b.j.Trim(t.Context(), l.told()))
-	b.haveKeys(l.hosts, 1)
-	// A file that is not ahead opens what is there, as ever.
-	j = check.Value(l.restored(t, "c", name, l.told()))(t)
+	check.Must(t, b.j.Trim(t.Context(), l.acknowledged()))
+	b.wantKeyCounts(l.hosts, 1)
+	// For a file that is not ahead, the existing journal is opened.
+	j = check.Value(l.restored(t, "c", name, l.acknowledged()))(t)
 	b.j = j
 	b.claim()
-	b.holds(l.told(), there...)
+	b.wantGroups(l.acknowledged(), there...)
 
-	// The database is gone altogether.
+	// The database is lost completely.
 	l.is.Exec(t, "journals", "DROP SCHEMA sluice CASCADE")
-	_, err := l.restored(t, "c", name, l.told())
-	check.That(t, err != nil, "a file that has less than was told")
+	_, err := l.restored(t, "c", name, l.acknowledged())
+	check.That(t, err != nil, "a file that lacks acknowledged events is accepted")
 	j = check.Value(l.restored(t, "c", name, b.log.End()))(t)
 	b.j = j
 	b.claim()
 	b.add("in a new database")
 
-	// Less is there, for good, and a person accepts that.
+	// The loss is final, and is accepted.
 	l.is.Exec(t, "journals", "DROP SCHEMA sluice CASCADE")
-	told := l.told()
-	l.change = func(o *Options) { o.AcceptLoss = &told }
-	j = check.Value(l.restored(t, "a", name, told))(t)
+	accepted := l.acknowledged()
+	l.change = func(o *Options) { o.AcceptLoss = &accepted }
+	j = check.Value(l.restored(t, "a", name, accepted))(t)
 	l.change = nil
-	claimed(t, j, told)
+	claim(t, j, accepted)
 	check.Must(t, j.Close())
-	claimed(t, l.open(t, "b"), told) // whose mark says more
+	claim(t, l.open(t, "b"), accepted) // b has a higher mark
 	for _, bad := range []string{"postgres:", "file:00112233445566778899aabbccddeeff", "postgres:0011", "postgres:" + strings.Repeat("x", 32)} {
-		check.WantErr(t, check.Err(l.restored(t, "a", bad, told)), journal.ErrForked, "%s", bad)
+		check.WantErr(t, check.Err(l.restored(t, "a", bad, accepted)), journal.ErrForked, "%s", bad)
 	}
-	check.WantErr(t, check.Err(l.restored(t, "a", "postgres:00112233445566778899aabbccddeeff", told)), journal.ErrForked, "another journal's name")
-	j, err = l.restored(t, "a", "", told)
+	check.WantErr(t, check.Err(l.restored(t, "a", "postgres:00112233445566778899aabbccddeeff", accepted)), journal.ErrForked, "another journal's name")
+	j, err = l.restored(t, "a", "", accepted)
 	check.That(t, err == nil && j.Name() == name, "a file that names none: %v", err)
 }
 
-// A host that had the ledger, and has not noticed that the database was lost and the journal made
-// anew, writes nothing to that one.
-func TestWhoeverHadTheJournalIsFencedByRestore(t *testing.T) {
-	s, h, a := sharing(t, "a", "b")
-	a.add("told")
+// A host that had claimed a journal before it was restored appends nothing to the restored one.
+func TestAppend_JournalWasRestored_IsFenced(t *testing.T) {
+	s, h, a := newShared(t, "a", "b")
+	a.add("acknowledged")
 	name, end := a.j.Name(), a.log.End()
 	s.Exec(t, "journals", "DROP SCHEMA sluice CASCADE")
-	_, err := h.restored(t, "b", name, end) // its file has all
+	_, err := h.restored(t, "b", name, end) // its file has all events
 	check.Must(t, err)
-	check.WantErr(t, a.j.Append(t.Context(), a.group("behind the restored end")), journal.ErrFenced, "whoever had it appends")
+	check.WantErr(t, a.j.Append(t.Context(), a.group("after the restored end")), journal.ErrFenced, "the earlier handle appends")
 }
 
-// A host that holds what was lost notices that as much else has come in its place.
-func TestAwaitNoticesAForkOfTheSameLength(t *testing.T) {
-	l := failedOver(t, "a", "b", "c")
+// Await reports a fork on a host that has folded lost events, if as many other events are now in
+// their place.
+func TestAwait_ForkOfTheSameLength_IsErrForked(t *testing.T) {
+	l := newFailedOver(t, "a", "b", "c")
 	mine := l.lost[0].After
 	check.Must(t, l.j.Close())
 	end := l.end()

@@ -19,16 +19,16 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// strike is what happens to which message of those that go by from now on.
-type strike struct {
+// faultAt injects a fault into one of the messages that pass a proxy.
+type faultAt struct {
 	mu    sync.Mutex
-	place int // from 0; -1 counts only
+	place int // index of the message; -1 only counts messages
 	what  pgtest.Action
 	seen  int
 	last  string
 }
 
-func (s *strike) rule(m pgtest.Message) pgtest.Action {
+func (s *faultAt) rule(m pgtest.Message) pgtest.Action {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen++
@@ -39,7 +39,7 @@ func (s *strike) rule(m pgtest.Message) pgtest.Action {
 	return s.what
 }
 
-// faulty are hosts before whose server stands a proxy.
+// faulty are hosts that connect to the server through a proxy.
 type faulty struct {
 	*hosts
 	proxy *pgtest.Proxy
@@ -52,25 +52,25 @@ func newFaulty(t *testing.T, s *pgtest.Server, patience time.Duration) *faulty {
 	return f
 }
 
-// sharingFaulty is sharing, with a proxy before the server.
-func sharingFaulty(t *testing.T, patience time.Duration) (*pgtest.Server, *faulty, *author) {
+// newSharedFaulty is newShared with a proxy in front of the server.
+func newSharedFaulty(t *testing.T, patience time.Duration) (*pgtest.Server, *faulty, *author) {
 	t.Helper()
 	s := shared(t)
 	s.Database(t, "journals")
 	f := newFaulty(t, s, patience)
-	return s, f, started(t, f.hosts, "a")
+	return s, f, newAuthor(t, f.hosts, "a")
 }
 
-// struck does something while a message of it meets with a fault, for each message and each fault,
-// and looks then. begin makes what is needed.
-func struck(t *testing.T, s *pgtest.Server, begin func(*author, *faulty), do func(context.Context, *author) error, look func(*author, *faulty, error)) {
+// eachFault calls act with a fault in one of its messages, for each message and each kind of fault,
+// and then verify with the error of act. begin prepares the journal.
+func eachFault(t *testing.T, s *pgtest.Server, begin func(*author, *faulty), act func(context.Context, *author) error, verify func(*author, *faulty, error)) {
 	t.Helper()
-	const patience = 400 * time.Millisecond // until an answer that does not come is given up
+	const patience = 400 * time.Millisecond // for an answer that is never sent
 	messages := 0
-	count := &strike{place: -1}
-	run := func(t *testing.T, fault *strike, stuck bool) {
+	count := &faultAt{place: -1}
+	run := func(t *testing.T, fault *faultAt, stuck bool) {
 		f := newFaulty(t, s, 20*time.Second)
-		a := started(t, f.hosts, "a")
+		a := newAuthor(t, f.hosts, "a")
 		begin(a, f)
 		ctx := t.Context()
 		if stuck {
@@ -79,27 +79,27 @@ func struck(t *testing.T, s *pgtest.Server, begin func(*author, *faulty), do fun
 			defer cancel()
 		}
 		f.proxy.SetRule(fault.rule)
-		err := do(ctx, a)
+		err := act(ctx, a)
 		f.proxy.SetRule(nil)
-		f.proxy.CutAll() // the server notices by itself that nobody is there, but later
-		look(a, f, err)
+		f.proxy.CutAll() // otherwise the server would notice much later that the host has gone
+		verify(a, f, err)
 	}
 	run(t, count, false)
 	messages = count.seen
-	check.Need(t, messages >= 6, "there are %d messages only", messages)
+	check.Need(t, messages >= 6, "there are only %d messages", messages)
 	faults := int(pgtest.Freeze)
 	cases := messages * faults
 	stride := max(1, cases/testenv.Tries(5, 16, cases))
 	if testenv.Short() {
 		stride = max(1, cases/5)
 	}
-	n := int(time.Now().UnixNano()) // any of them, in time
+	n := int(time.Now().UnixNano()) // over many runs all are tried
 	for place := range messages {
 		for what := pgtest.Drop; what <= pgtest.Freeze; what++ {
 			if n++; n%stride != 0 {
 				continue
 			}
-			fault := &strike{place: place, what: what}
+			fault := &faultAt{place: place, what: what}
 			t.Run(fmt.Sprintf("%d-%d", place, what), func(t *testing.T) {
 				run(t, fault, what == pgtest.Drop || what == pgtest.Stuck || what == pgtest.Freeze)
 				if t.Failed() {
@@ -110,42 +110,42 @@ func struck(t *testing.T, s *pgtest.Server, begin func(*author, *faulty), do fun
 	}
 }
 
-// Whatever happens to any message of an append: success is there, what is rejected is not, and of
-// anything else there is all or nothing.
-func TestAnAppendThroughAFaultyNetwork(t *testing.T) {
+// With a fault in any message of an append: after nil the journal has the group, after ErrRejected
+// it does not have it, and after any other error it has it whole or not at all.
+func TestAppend_FaultyNetwork_IsWholeOrAbsent(t *testing.T) {
 	s := shared(t)
 	s.Database(t, "journals")
 	for name, records := range map[string][]string{"small": {"one", "two"}, "large": {"one", strings.Repeat("x", 5<<20)}} {
 		t.Run(name, func(t *testing.T) {
 			var g journal.Group
-			struck(t, s, func(a *author, _ *faulty) { a.add("before") },
+			eachFault(t, s, func(a *author, _ *faulty) { a.add("before") },
 				func(ctx context.Context, a *author) error {
 					g = a.group(records...)
 					return a.j.Append(ctx, g)
 				},
 				func(a *author, f *faulty, err error) {
-					landed := a.next(f.hosts, "b", g)
-					check.That(a, err != nil || landed, "what was told is lost")
-					check.That(a, !isRejected(err) || !landed, "what was rejected is there: %v", err)
+					landed := a.reopenAfter(f.hosts, "b", g)
+					check.That(a, err != nil || landed, "an acknowledged group is lost")
+					check.That(a, !isRejected(err) || !landed, "the journal has a rejected group: %v", err)
 					var all journal.Position
 					a.add("after")
-					found, err := read(a, a.j, a.log0())
+					found, err := read(a, a.j, a.begin())
 					check.That(a, err == nil && len(found) >= 2,
-						"then %d groups are there behind %v: %v", len(found), all, err)
+						"then the journal has %d groups after %v: %v", len(found), all, err)
 				})
 		})
 	}
 }
 
-// log0 is where the journal begins.
-func (a *author) log0() journal.Position { return journal.Position{Root: emptyRoot()} }
+// begin returns where the journal begins.
+func (a *author) begin() journal.Position { return journal.Position{Root: emptyRoot()} }
 
-// Whatever happens to any message of a claim: it is good, or it is not, and another host can claim
-// the journal then, which holds what it did.
-func TestAClaimThroughAFaultyNetwork(t *testing.T) {
+// With a fault in any message of a claim: it succeeds or fails, another host can claim the journal
+// after it, and the journal has lost nothing.
+func TestClaim_FaultyNetwork_LosesNothing(t *testing.T) {
 	s := shared(t)
 	s.Database(t, "journals")
-	struck(t, s, func(a *author, _ *faulty) { a.add("before") },
+	eachFault(t, s, func(a *author, _ *faulty) { a.add("before") },
 		func(ctx context.Context, a *author) error {
 			_, end, err := a.j.Claim(ctx)
 			if err == nil && end != a.log.End() {
@@ -157,20 +157,21 @@ func TestAClaimThroughAFaultyNetwork(t *testing.T) {
 			check.That(a, !errors.Is(err, errs.ErrCorrupt), "%v", err)
 			a.reopen(f.hosts, "b")
 			a.add("after")
-			found, err := read(a, a.j, a.log0())
+			found, err := read(a, a.j, a.begin())
 			check.That(a, err == nil && len(found) == 2, "%d groups: %v", len(found), err)
 		})
 }
 
-// Whatever happens to any message of a trim: what is behind it is whole, and another trim ends it.
-func TestATrimThroughAFaultyNetwork(t *testing.T) {
+// With a fault in any message of a trim: the groups after its position are complete, and the next
+// trim finishes it.
+func TestTrim_FaultyNetwork_LosesNothing(t *testing.T) {
 	s := shared(t)
 	s.Database(t, "journals")
 	for _, name := range []string{"where a segment begins", "within a segment"} {
 		t.Run(name, func(t *testing.T) {
 			var through journal.Position
 			var left []journal.Group
-			struck(t, s, func(a *author, f *faulty) {
+			eachFault(t, s, func(a *author, f *faulty) {
 				a.add("old")
 				g := a.group("older")
 				g.Cut = name == "where a segment begins"
@@ -185,30 +186,30 @@ func TestATrimThroughAFaultyNetwork(t *testing.T) {
 				func(a *author, f *faulty, err error) {
 					check.That(a, err == nil || errors.Is(err, &journal.HeldError{}), "Trim: %v", err)
 					a.reopen(f.hosts, "a")
-					a.holds(through, left...)
+					a.wantGroups(through, left...)
 					check.Must(a, a.j.Trim(a.Context(), through))
-					a.holds(through, left...)
+					a.wantGroups(through, left...)
 					a.add("after")
-					if n := f.keys["b"].Count(a.j.Name()); n != 2 && n != 3 { // of what is left, and of the new term
+					if n := f.keys["b"].Count(a.j.Name()); n != 2 && n != 3 { // the keys of the rest, and of the new term
 						a.Errorf("%d keys are left", n)
 					}
-					check.WantErr(a, check.Err(read(a, a.j, a.log0())), journal.ErrLost, "what was trimmed")
+					check.WantErr(a, check.Err(read(a, a.j, a.begin())), journal.ErrLost, "what was trimmed")
 				})
 		})
 	}
 }
 
-// Whatever happens to any message of what reads: an error, or what is there.
-func TestReadingThroughAFaultyNetwork(t *testing.T) {
+// With a fault in any message of a read: it returns an error, or the groups of the journal.
+func TestRead_FaultyNetwork_ReturnsErrorOrAllGroups(t *testing.T) {
 	s := shared(t)
 	s.Database(t, "journals")
 	var all []journal.Group
-	struck(t, s, func(a *author, _ *faulty) { all = []journal.Group{a.add("one"), a.add("two")} },
+	eachFault(t, s, func(a *author, _ *faulty) { all = []journal.Group{a.add("one"), a.add("two")} },
 		func(ctx context.Context, a *author) error {
 			f := a.j.(*Journal)
 			n := 0
 			var err error
-			for _, err = range f.Read(ctx, a.log0()) {
+			for _, err = range f.Read(ctx, a.begin()) {
 				n++
 			}
 			check.That(a, err != nil || n == 2, "%d groups are read", n)
@@ -218,25 +219,24 @@ func TestReadingThroughAFaultyNetwork(t *testing.T) {
 			check.That(a, !errors.Is(err, journal.ErrLost) && !errors.Is(err, journal.ErrForked),
 				"nothing is lost: %v", err)
 			a.reopen(f.hosts, "b")
-			a.holds(a.log0(), all...)
+			a.wantGroups(a.begin(), all...)
 		})
 }
 
-// TestAnAnswerIsNotTakenForAnother has a network repeat an answer, or a question, which the server
-// answers again. The next append reads the answer that is one too many, and must not take it for
-// its own: it may have been executed or not.
-func TestAnAnswerIsNotTakenForAnother(t *testing.T) {
+// The network repeats an answer, or a query, which the server then answers again. The next append
+// reads the surplus answer, and must not take it for its own: it may have been executed or not.
+func TestAppend_RepeatedAnswer_IsNotTakenForItsOwn(t *testing.T) {
 	s := shared(t)
 	s.Database(t, "journals")
 	for name, c := range map[string]struct {
 		fromServer bool
 		end        byte
-	}{"an answer is repeated": {true, 'Z'}, "a question is repeated": {false, 'S'}} {
+	}{"an answer is repeated": {true, 'Z'}, "a query is repeated": {false, 'S'}} {
 		t.Run(name, func(t *testing.T) {
 			f := newFaulty(t, s, 20*time.Second)
-			a := started(t, f.hosts, "a")
+			a := newAuthor(t, f.hosts, "a")
 			a.add("warm")
-			var repeated, lost atomic.Int32 // the number of the connection on which a message is repeated, and of the one whose questions are lost
+			var repeated, lost atomic.Int32 // the number of the connection on which a message is repeated, and of the one whose queries are lost
 			f.proxy.SetRule(func(m pgtest.Message) pgtest.Action {
 				switch {
 				case repeated.Load() == 0 && m.FromServer == c.fromServer && m.Kind == c.end:
@@ -247,30 +247,29 @@ func TestAnAnswerIsNotTakenForAnother(t *testing.T) {
 				}
 				return pgtest.Pass
 			})
-			a.add("the answer, or the question, passes two times")
+			a.add("the answer, or the query, passes two times")
 			if c.fromServer {
 				lost.Store(repeated.Load()) // the next append does not reach the server
 			}
 			g := a.group("next")
 			err := a.j.Append(t.Context(), g) // the server may execute it before or after the term is raised
 			if c.fromServer && err == nil || err != nil && (!isRejected(err) || errors.Is(err, journal.ErrOrder)) {
-				t.Errorf("an append that reads the answer to another question: %v", err)
+				t.Errorf("an append that reads the answer to another query: %v", err)
 			}
-			landed := a.next(f.hosts, "b", g)
+			landed := a.reopenAfter(f.hosts, "b", g)
 			check.That(t, landed == (err == nil), "the next host finds the append: %v; Append returned %v", landed, err)
 		})
 	}
 }
 
-// An append that arrives late, when somebody else has claimed the journal, changes nothing; nor
-// does one that arrives two times.
-func TestALateAppendChangesNothing(t *testing.T) {
-	s, f, a := sharingFaulty(t, 20*time.Second)
+// An append that arrives after another host has claimed the journal changes nothing.
+func TestAppend_ArrivesAfterAnotherClaim_IsFenced(t *testing.T) {
+	s, f, a := newSharedFaulty(t, 20*time.Second)
 	there := []journal.Group{a.add("before")}
 	on := make(chan struct{})
 	f.proxy.SetRule(func(m pgtest.Message) pgtest.Action {
 		if appending(m) {
-			<-on // it is on its way, and goes on when somebody else is there
+			<-on // it is delayed until another host has claimed the journal
 		}
 		return pgtest.Pass
 	})
@@ -288,5 +287,5 @@ func TestALateAppendChangesNothing(t *testing.T) {
 		t.Errorf("an append that comes late: %v", err)
 	}
 	there = append(there, b.add("of the next host"))
-	b.holds(a.log0(), there...)
+	b.wantGroups(a.begin(), there...)
 }

@@ -19,27 +19,27 @@ const (
 // second when no groups arrive.
 func (j *Journal) Await(ctx context.Context, after journal.Position) error {
 	for pause := askFirst; ; pause = min(2*pause, askMost) {
-		v, err := j.now(ctx, after)
+		v, err := j.currentView(ctx, after)
 		switch {
 		case err != nil:
 			return err
 		case v.end.Events > after.Events:
 			return nil
 		case v.end != after:
-			return v.where(after)
+			return v.checkPosition(after)
 		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-		case <-j.life.Done():
+		case <-j.ctx.Done():
 		}
 	}
 }
 
-// now is look as a call of its own, with the checks and the time limit of a call.
-func (j *Journal) now(ctx context.Context, at journal.Position) (v view, err error) {
+// currentView is readView as a call of its own, with the checks and the time limit of a call.
+func (j *Journal) currentView(ctx context.Context, at journal.Position) (v view, err error) {
 	err = j.call(ctx, func(ctx context.Context) (err error) {
-		v, err = j.look(ctx, at)
+		v, err = j.readView(ctx, at)
 		return err
 	})
 	return v, err
@@ -48,13 +48,13 @@ func (j *Journal) now(ctx context.Context, at journal.Position) (v view, err err
 // Leader returns the name of the host that has claimed the journal last. That host has the ledger,
 // unless it has failed.
 func (j *Journal) Leader(ctx context.Context) (host string, err error) {
-	v, err := j.now(ctx, journal.Position{})
+	v, err := j.currentView(ctx, journal.Position{})
 	return v.host, err
 }
 
 // Head implements [journal.Follower.Head].
 func (j *Journal) Head(ctx context.Context) (journal.Head, error) {
-	v, err := j.now(ctx, journal.Position{})
+	v, err := j.currentView(ctx, journal.Position{})
 	if err == nil {
 		err = j.overtaken(v)
 	}
@@ -89,14 +89,14 @@ func (j *Journal) folded(ctx context.Context, through journal.Position) error {
 			return err
 		}
 	}
-	v, err := j.look(ctx, through)
+	v, err := j.readView(ctx, through)
 	if err != nil {
 		return err
 	}
-	if err := v.where(through); err != nil {
+	if err := v.checkPosition(through); err != nil {
 		return errors.Join(err, j.dismiss(ctx, j.Host)) // its base cannot be used to continue the ledger
 	}
-	return fmt.Errorf("%w: it has not taken what this host has folded", errServer)
+	return fmt.Errorf("%w: it has not recorded the position that this host has folded", errServer)
 }
 
 // Dismiss removes the record of a host's base, which the host made by [Journal.Folded] or when it

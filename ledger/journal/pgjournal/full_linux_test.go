@@ -16,12 +16,12 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// alone is in the environment of a process that has mounts of its own.
+// alone is set in the environment of a process that has its own mounts.
 const alone = "SLUICE_PGJOURNAL_ALONE"
 
-// apart runs a test in a process with mounts of its own, which end with it. It tells whether this
-// is that process.
-func apart(t *testing.T) bool {
+// inOwnMounts runs the test again in a process with its own mounts, which end with it. It reports
+// whether this is that process.
+func inOwnMounts(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(alone) != "" {
 		check.Must(t, syscall.Mount("", "/", "", syscall.MS_PRIVATE|syscall.MS_REC, ""))
@@ -44,8 +44,8 @@ func apart(t *testing.T) bool {
 	return false
 }
 
-// small mounts a small disk at a directory of a server, with what is there.
-func small(t *testing.T, s *pgtest.Server, dir string, megabytes int) {
+// mountSmall mounts a small disk at a directory of a server, with a copy of its content.
+func mountSmall(t *testing.T, s *pgtest.Server, dir string, megabytes int) {
 	t.Helper()
 	options := fmt.Sprintf("size=%dm,mode=0700", megabytes)
 	if owner, is := owns(t, s.Data); is {
@@ -70,10 +70,10 @@ func owns(t *testing.T, path string) (*syscall.Stat_t, bool) {
 	return stat, is
 }
 
-// When there is no room for tables the server refuses groups, and nothing else happens: the handle
-// goes on when there is room again.
-func TestADatabaseThatIsFull(t *testing.T) {
-	if !apart(t) {
+// While the disk of the tables is full, appends are rejected. When there is space again, the handle
+// appends again.
+func TestAppend_DatabaseDiskFull_IsRejected(t *testing.T) {
+	if !inOwnMounts(t) {
 		return
 	}
 	s := pgtest.Start(t)
@@ -82,14 +82,14 @@ func TestADatabaseThatIsFull(t *testing.T) {
 	if owner, is := owns(t, s.Data); is {
 		check.Must(t, os.Chown(place, int(owner.Uid), int(owner.Gid)))
 	}
-	small(t, s, place, 24)
+	mountSmall(t, s, place, 24)
 	s.Exec(t, "postgres", "CREATE TABLESPACE small LOCATION '"+place+"'")
 	s.Exec(t, "postgres", "CREATE DATABASE journals TABLESPACE small")
 	h := newHosts(t, s.Address("journals"), "a", "b")
-	a := started(t, h, "a")
+	a := newAuthor(t, h, "a")
 	begin := a.log.End()
 	there := []journal.Group{a.add("before")}
-	filler := filepath.Join(place, "filler") // not a table: to drop one takes room
+	filler := filepath.Join(place, "filler") // not a table, because to drop a table takes space
 	check.Must(t, os.WriteFile(filler, make([]byte, 8<<20), 0o600))
 	refused := 0
 	for i := 0; refused < 3; i++ {
@@ -106,29 +106,29 @@ func TestADatabaseThatIsFull(t *testing.T) {
 		default:
 			t.Fatalf("a full disk: %v", err)
 		}
-		check.Need(t, i <= 200, "it does not get full")
+		check.Need(t, i <= 200, "the disk does not get full")
 	}
 	check.Must(t, os.Remove(filler))
-	a.holds(begin, there...)
+	a.wantGroups(begin, there...)
 	there = append(there, a.add("after"))
-	a.holds(begin, there...)
+	a.wantGroups(begin, there...)
 	a.reopen(h, "b")
-	a.holds(begin, there...)
+	a.wantGroups(begin, there...)
 }
 
-// When there is no room for its own log, the server ends. Nobody knows then whether the last group
-// is there; all others are.
-func TestADatabaseWhoseLogIsFull(t *testing.T) {
+// When the disk of its own log is full, the server ends. Then the last append is uncertain, and the
+// journal has all groups before it.
+func TestAppend_DatabaseLogFull_IsUncertain(t *testing.T) {
 	t.Parallel() // its server is its own
-	if !apart(t) {
+	if !inOwnMounts(t) {
 		return
 	}
 	s := pgtest.Start(t, "wal_keep_size=100MB", "checkpoint_timeout=1h")
 	h := newHosts(t, s.Database(t, "journals"), "a", "b")
-	a := started(t, h, "a")
+	a := newAuthor(t, h, "a")
 	begin := a.log.End()
 	s.Stop(t)
-	small(t, s, filepath.Join(s.Data, "pg_wal"), 20)
+	mountSmall(t, s, filepath.Join(s.Data, "pg_wal"), 20)
 	s.Begin(t)
 	a.reopen(h, "a")
 	var there []journal.Group
@@ -139,14 +139,14 @@ func TestADatabaseWhoseLogIsFull(t *testing.T) {
 		if err = a.j.Append(t.Context(), g); err == nil {
 			there = append(there, g)
 		}
-		check.Need(t, len(there) <= 200, "it does not get full")
+		check.Need(t, len(there) <= 200, "the disk does not get full")
 	}
-	check.That(t, isUncertain(err), "the server ends for lack of room: %v", err)
+	check.That(t, isUncertain(err), "the server ends because its disk is full: %v", err)
 	s.WaitEnded(t)
 	check.Must(t, syscall.Mount("", filepath.Join(s.Data, "pg_wal"), "", syscall.MS_REMOUNT, "size=100m"))
 	s.Begin(t)
-	if a.next(h, "b", g) {
+	if a.reopenAfter(h, "b", g) {
 		there = append(there, g)
 	}
-	a.holds(begin, append(there, a.add("after"))...)
+	a.wantGroups(begin, append(there, a.add("after"))...)
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// beside are the same hosts by another address of the database, with another timeout.
-func (h *hosts) beside(database string, timeout time.Duration) *hosts {
+// withAddress returns the same hosts with another address of the database and another timeout.
+func (h *hosts) withAddress(database string, timeout time.Duration) *hosts {
 	return &hosts{database: database, ledger: h.ledger, keys: h.keys, change: func(o *Options) { o.Timeout = timeout }}
 }
 
@@ -26,7 +26,7 @@ func (h *hosts) beside(database string, timeout time.Duration) *hosts {
 // its transaction, after Options.Timeout. A claim does not wait for that, and what the host commits
 // late is not in the journal.
 func TestClaim_LeaderHangsInsideATransaction_EndsItsSession(t *testing.T) {
-	s, f, a := sharingFaulty(t, time.Hour)
+	s, f, a := newSharedFaulty(t, time.Hour)
 	before := a.add("before")
 
 	held, on := make(chan struct{}), make(chan struct{})
@@ -43,7 +43,7 @@ func TestClaim_LeaderHangsInsideATransaction_EndsItsSession(t *testing.T) {
 	go func() { appended <- a.j.Append(t.Context(), group) }()
 	<-held
 
-	b := f.hosts.beside(s.Address("journals"), 20*time.Second).open(t, "b")
+	b := f.hosts.withAddress(s.Address("journals"), 20*time.Second).open(t, "b")
 	term, end, err := b.Claim(t.Context())
 	check.That(t, err == nil && end == before.After,
 		"Claim: the journal ends with %v, not %v: %v", end, before.After, err)
@@ -56,10 +56,11 @@ func TestClaim_LeaderHangsInsideATransaction_EndsItsSession(t *testing.T) {
 	}
 	a.log.Undo(2)
 	next := &author{TB: t, j: b, log: a.log.Clone(), term: term}
-	next.holds(a.log0(), before, next.add("of the other host"))
+	next.wantGroups(a.begin(), before, next.add("of the other host"))
 }
 
-// A claim ends no session that is at work, and none that is not a host's: it waits for them.
+// A claim does not end a session that is executing a statement, or one that is not of a host. It
+// waits for them.
 func TestClaim_BlockedByAnotherSession_WaitsForIt(t *testing.T) {
 	s := shared(t)
 	s.Database(t, "journals")
@@ -72,7 +73,7 @@ func TestClaim_BlockedByAnotherSession_WaitsForIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it waits, mostly
 			h := newHosts(t, s.Address("journals"), "a", "b")
-			started(t, h, "a")
+			newAuthor(t, h, "a")
 			blocker := check.Value(pgx.Connect(t.Context(), s.Address("journals")))(t)
 			defer func() { _ = blocker.Close(context.Background()) }()
 			lock := fmt.Sprintf("SELECT FROM sluice.heads WHERE ledger = '%x' FOR UPDATE", h.ledger)
@@ -84,7 +85,7 @@ func TestClaim_BlockedByAnotherSession_WaitsForIt(t *testing.T) {
 				_, err := blocker.Exec(t.Context(), c.busy)
 				ended <- err
 			}()
-			b := h.beside(s.Address("journals"), 3*time.Second).open(t, "b")
+			b := h.withAddress(s.Address("journals"), 3*time.Second).open(t, "b")
 			check.WantErr(t, check.Err2(b.Claim(t.Context())), context.DeadlineExceeded, "Claim")
 			s.Exec(t, "journals", fmt.Sprintf("SELECT pg_cancel_backend(%d)", blocker.PgConn().PID()))
 			if err := <-ended; blocker.IsClosed() || err != nil && !strings.Contains(err.Error(), "user request") {

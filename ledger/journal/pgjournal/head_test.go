@@ -14,10 +14,10 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// The head says who has the journal. The handle that it was taken from gets ErrFenced with the name
-// of the host, without an append.
+// Head returns the host that has claimed the journal. On the handle that it was taken from, Head
+// returns ErrFenced with the name of that host.
 func TestHead_AnotherHostClaims_EarlierHandleIsFenced(t *testing.T) {
-	_, h, a := sharing(t, "a", "b")
+	_, h, a := newShared(t, "a", "b")
 	a.add("one")
 	one, other := a.j.(journal.Follower), h.open(t, "b")
 	for name, j := range map[string]journal.Follower{"a": one, "b": other} {
@@ -25,7 +25,7 @@ func TestHead_AnotherHostClaims_EarlierHandleIsFenced(t *testing.T) {
 		check.That(t, err == nil && head.Host == "a" && head.Term == a.term && head.End == a.log.End(),
 			"%s: %+v, %v", name, head, err)
 	}
-	term := claimed(t, other, a.log.End())
+	term := claim(t, other, a.log.End())
 	head, err := one.Head(t.Context())
 	check.That(t, errors.Is(err, journal.ErrFenced) && strings.Contains(err.Error(), "host b") && head.Host == "b" &&
 		head.Term == term, "after another claim: %+v, %v", head, err)
@@ -33,22 +33,21 @@ func TestHead_AnotherHostClaims_EarlierHandleIsFenced(t *testing.T) {
 		t.Errorf("the host that has it: %+v, %v", head, err)
 	}
 	again := h.open(t, "a") // also another handle of the same host fences
-	claimed(t, again, a.log.End())
+	claim(t, again, a.log.End())
 	check.WantErr(t, check.Err(other.Head(t.Context())), journal.ErrFenced, "after a third claim")
 }
 
-// A host that raises the term of its own claim, to find out what became of an append, is not fenced
-// by that.
+// A handle that raises the term of its own claim to resolve an append is not fenced by that.
 func TestHead_OwnTermIsRaised_IsNotFenced(t *testing.T) {
 	s := pgtest.Start(t)
 	p := pgtest.NewProxy(t, s)
 	s.Database(t, "journals")
-	a := started(t, newHosts(t, p.Address("journals"), "a", "b"), "a")
+	a := newAuthor(t, newHosts(t, p.Address("journals"), "a", "b"), "a")
 	j := a.j.(journal.Follower)
 	a.add("one")
 	ended := make(chan struct{})
 	asking := make(chan error, 1)
-	go func() { // all the while
+	go func() { // until the appends below are done
 		for {
 			if _, err := j.Head(context.Background()); errors.Is(err, journal.ErrFenced) {
 				asking <- err
@@ -63,7 +62,7 @@ func TestHead_OwnTermIsRaised_IsNotFenced(t *testing.T) {
 		}
 	}()
 	for _, landed := range []bool{true, false, true} {
-		broken(p, landed)
+		breakAppend(p, landed)
 		if err := j.Append(t.Context(), a.group("broken")); err != nil {
 			a.log.Undo(1)
 		}

@@ -18,23 +18,23 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 )
 
-// common is a server for tests that leave it as it is, but for the database "journals".
+// common is a server for tests that change nothing outside of the database "journals".
 var common struct {
 	once   sync.Once
 	server *pgtest.Server
 }
 
-// shared returns it.
+// shared returns the common server.
 func shared(t testing.TB) *pgtest.Server {
 	t.Helper()
 	common.once.Do(func() { common.server = pgtest.StartLasting(t) })
-	if common.server == nil { // the test before was skipped, or failed, for this one's reason
+	if common.server == nil { // an earlier test was skipped, or failed, for the same reason
 		return pgtest.Start(t)
 	}
 	return common.server
 }
 
-// hosts are those that share a journal. Each has the keys of the others, in memory.
+// hosts are the hosts that share a journal. Each can reach the key holders of the others.
 type hosts struct {
 	database string
 	ledger   [16]byte
@@ -51,8 +51,8 @@ func newHosts(t testing.TB, database string, names ...string) *hosts {
 	return h
 }
 
-// fail has all calls to the keys of some hosts, or of all if there are no names, fail with an
-// error; nil ends that.
+// fail makes all calls of the key holders of some hosts, or of all hosts if there are no names,
+// fail with an error. nil ends that.
 func (h *hosts) fail(err error, names ...string) {
 	for name, keys := range h.keys {
 		if len(names) == 0 || slices.Contains(names, name) {
@@ -61,7 +61,7 @@ func (h *hosts) fail(err error, names ...string) {
 	}
 }
 
-// options are those of a host.
+// options returns the options of a host.
 func (h *hosts) options(name string) Options {
 	o := Options{Database: h.database, Host: name, Keys: h.keys[name], Timeout: 20 * time.Second}
 	for other, keys := range h.keys {
@@ -89,32 +89,33 @@ func (h *hosts) open(t testing.TB, name string) *Journal {
 	return j
 }
 
-// claimed claims a journal that ends somewhere.
-func claimed(t testing.TB, j journal.Journal, want journal.Position) (term uint64) {
+// claim claims a journal, which must end at a position, and returns the term.
+func claim(t testing.TB, j journal.Journal, want journal.Position) (term uint64) {
 	t.Helper()
 	term, end, err := j.Claim(t.Context())
 	check.Need(t, err == nil && end == want, "Claim: it ends with %v, not %v: %v", end, want, err)
 	return term
 }
 
-// until waits until something is so.
+// until waits until a condition is true.
 func until(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	pgtest.Until(t, what, func() error {
 		if !is() {
-			return errors.New("it is not so")
+			return errors.New("the condition is false")
 		}
 		return nil
 	})
 }
 
-// appending tells whether a message is a host's that has a group appended.
+// appending reports whether a message is an append statement of a host.
 func appending(m pgtest.Message) bool {
 	return m.Kind == 'B' && strings.Contains(m.SQL, "UPDATE") && strings.Contains(m.SQL, "frames") && strings.Contains(m.SQL, "synchronous_standby_names")
 }
 
-// broken has a proxy break the next append: what comes of it the host does not hear.
-func broken(p *pgtest.Proxy, landed bool) {
+// breakAppend makes a proxy break the connection of the next append, so that the host gets no
+// answer. landed is whether the server receives the statement.
+func breakAppend(p *pgtest.Proxy, landed bool) {
 	var begun atomic.Bool
 	p.SetRule(func(m pgtest.Message) pgtest.Action {
 		switch {
@@ -131,7 +132,7 @@ func broken(p *pgtest.Proxy, landed bool) {
 	})
 }
 
-// read returns all groups behind a position.
+// read returns all groups after a position.
 func read(t testing.TB, j journal.Journal, after journal.Position) (all []journal.Group, err error) {
 	t.Helper()
 	for g, err := range j.Read(t.Context(), after) {
@@ -143,7 +144,7 @@ func read(t testing.TB, j journal.Journal, after journal.Position) (all []journa
 	return all, nil
 }
 
-// author appends groups, and knows what should be there.
+// author appends groups to a journal, and keeps the log that the journal must have.
 type author struct {
 	testing.TB
 	j    journal.Journal
@@ -153,19 +154,19 @@ type author struct {
 
 func (a *author) claim() {
 	a.Helper()
-	a.term = claimed(a, a.j, a.log.End())
+	a.term = claim(a, a.j, a.log.End())
 }
 
-// reopen opens the journal by another handle, and claims it.
+// reopen opens the journal in a new handle of a host, and claims it.
 func (a *author) reopen(h *hosts, host string) {
 	a.Helper()
 	a.j = h.open(a, host)
 	a.claim()
 }
 
-// rejected appends a group, which is rejected for reasons: errors that it wraps, and words that it
-// says. So the log is without it.
-func (a *author) rejected(g journal.Group, what string, reasons ...any) {
+// wantRejected appends a group, which must be rejected, and removes it from the log. reasons are
+// errors that the rejection must wrap, and texts that it must contain.
+func (a *author) wantRejected(g journal.Group, what string, reasons ...any) {
 	a.Helper()
 	err := a.j.Append(a.Context(), g)
 	check.Need(a, isRejected(err), "%s: %v", what, err)
@@ -179,8 +180,8 @@ func (a *author) rejected(g journal.Group, what string, reasons ...any) {
 	a.log.Undo(len(g.Records))
 }
 
-// haveKeys checks how many keys of the journal each host has.
-func (a *author) haveKeys(h *hosts, want int) {
+// wantKeyCounts checks how many keys of the journal each host has.
+func (a *author) wantKeyCounts(h *hosts, want int) {
 	a.Helper()
 	for name, keys := range h.keys {
 		check.Equal(a, keys.Count(a.j.Name()), want, "keys of host %s", name)
@@ -214,10 +215,10 @@ func emptyRoot() (root [32]byte) {
 	return l.End().Root
 }
 
-// sharing makes a journal in an empty database, which hosts share, and has the host a claim it.
-func sharing(t testing.TB, names ...string) (*pgtest.Server, *hosts, *author) {
+// newShared creates a journal that some hosts share, in an empty database. Host a claims it.
+func newShared(t testing.TB, names ...string) (*pgtest.Server, *hosts, *author) {
 	t.Helper()
 	s := shared(t)
 	h := newHosts(t, s.Database(t, "journals"), names...)
-	return s, h, started(t, h, "a")
+	return s, h, newAuthor(t, h, "a")
 }

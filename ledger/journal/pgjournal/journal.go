@@ -22,26 +22,26 @@ import (
 type Journal struct {
 	*settings
 	ledger, id [16]byte
-	life       context.Context // ends with the handle
-	die        context.CancelFunc
+	ctx        context.Context // ends with the handle
+	cancel     context.CancelFunc
 
-	mu      sync.Mutex
-	refusal error      // the error of every call, once the journal was closed or has stopped
-	idle    []*session // sessions that the next calls can use
-	loose   sync.WaitGroup
+	mu         sync.Mutex
+	refusal    error      // the error of every call, once the journal was closed or has stopped
+	idle       []*session // sessions that the next calls can use
+	goroutines sync.WaitGroup
 
 	trimming, writing lock.Lock // lock order: trimming before writing
 
 	// The fields below may be used only by the goroutine that holds the writing lock.
-	writer  *session // nil if no session is assigned yet
-	claimed uint64   // the term that Claim returned: groups have it, and segments are named by it
-	term    uint64   // the term in the database, 0 before Claim; higher than claimed after an outcome was resolved
-	end     journal.Position
-	number  uint64   // of the segment that was begun last
-	segment *segment // that groups are appended to; nil if the next group begins a new one
-	fresh   *segment // begun, but not enough hosts have stored its key yet
-	unsaid  bool     // the mark on this host does not cover what was acknowledged last
-	teller  *teller  // sends marks to the other hosts; nil before Claim
+	writer       *session // nil if no session is assigned yet
+	claimed      uint64   // the term that Claim returned: groups have it, and segments are named by it
+	term         uint64   // the term in the database, 0 before Claim; higher than claimed after an outcome was resolved
+	end          journal.Position
+	number       uint64      // of the segment that was begun last
+	segment      *segment    // that groups are appended to; nil if the next group begins a new one
+	fresh        *segment    // begun, but not enough hosts have stored its key yet
+	markOutdated bool        // the mark on this host does not cover what was acknowledged last
+	sender       *markSender // sends marks to the other hosts; nil before Claim
 }
 
 var _ journal.Follower = (*Journal)(nil)
@@ -67,7 +67,7 @@ const (
 // newJournal returns a handle that is not connected yet.
 func newJournal(s *settings, ledger [16]byte) *Journal {
 	j := &Journal{settings: s, ledger: ledger, trimming: lock.New(), writing: lock.New()}
-	j.life, j.die = context.WithCancel(context.Background())
+	j.ctx, j.cancel = context.WithCancel(context.Background())
 	return j
 }
 
@@ -78,7 +78,7 @@ func (j *Journal) Name() string { return "postgres:" + hex.EncodeToString(j.id[:
 func (j *Journal) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeoutCause(ctx, j.Timeout,
 		fmt.Errorf("%w: it took longer than %v", context.DeadlineExceeded, j.Timeout))
-	stop := context.AfterFunc(j.life, cancel)
+	stop := context.AfterFunc(j.ctx, cancel)
 	return ctx, func() { stop(); cancel() }
 }
 
@@ -140,13 +140,13 @@ func (j *Journal) Close() error {
 	if closed {
 		return nil
 	}
-	j.die()
+	j.cancel()
 	j.trimming <- struct{}{} // wait for the current holder, which ends soon because its context has ended
 	j.writing <- struct{}{}
 	defer j.trimming.Unlock()
 	defer j.writing.Unlock()
-	j.teller.end()
-	j.loose.Wait()
+	j.sender.end()
+	j.goroutines.Wait()
 	for _, s := range append(idle, j.writer) {
 		s.close()
 	}
@@ -212,7 +212,7 @@ type view struct {
 	conceded uint64           // marks of lower terms do not count
 	begun    uint64           // changes with each segment that is begun, and with each cut
 	host     string           // the host that has claimed the journal last
-	known    bool             // a group ends at the position that was asked for, or the journal begins there
+	known    bool             // a group ends at the requested position, or the journal begins there
 	segments []span           // the segments that are not trimmed, in order
 	bases    []base
 }
@@ -223,22 +223,22 @@ type span struct {
 	keyholder.Segment
 }
 
-// base is how far the base of a host reaches, as JSON in the result of lookSQL.
+// base is how far the base of a host reaches, as JSON in the result of viewSQL.
 type base struct {
 	Host    string
 	Events  uint64
 	Seconds int64 // since the host reported it; -1 if it had the journal, and has not followed since
 }
 
-// left reports whether the host had the journal earlier, and has not followed since. Trim must keep
-// what its base lacks. The base does not count for [Options.Bases], because the disk that has it
-// may be lost.
-func (b base) left() bool { return b.Seconds < 0 }
+// hadJournal reports whether the host had the journal earlier, and has not followed since. Trim
+// must keep what its base lacks. The base does not count for [Options.Bases], because the disk that
+// has it may be lost.
+func (b base) hadJournal() bool { return b.Seconds < 0 }
 
-// look reads the current view of the journal, and whether a group ends at a position.
-func (j *Journal) look(ctx context.Context, at journal.Position) (v view, err error) {
+// readView reads the current view of the journal, and whether a group ends at a position.
+func (j *Journal) readView(ctx context.Context, at journal.Position) (v view, err error) {
 	err = j.using(ctx, func(s *session) (err error) {
-		v, err = j.lookBy(ctx, s, at)
+		v, err = j.readViewBy(ctx, s, at)
 		if err == nil && v.id != j.id {
 			err = j.replacedBy(v)
 		}
@@ -249,16 +249,17 @@ func (j *Journal) look(ctx context.Context, at journal.Position) (v view, err er
 
 // replacedBy returns the error for a view that shows another journal in the place of this one.
 func (j *Journal) replacedBy(v view) error {
-	return fmt.Errorf("%w: the ledger has another journal there, postgres:%x", journal.ErrForked, v.id)
+	return fmt.Errorf("%w: the database has another journal of this ledger, postgres:%x", journal.ErrForked, v.id)
 }
 
-// lookBy is look on a session. It does not check whether the journal is the one of this handle.
-func (j *Journal) lookBy(ctx context.Context, s *session, at journal.Position) (v view, err error) {
+// readViewBy is readView on a session. It does not check whether the journal is the one of this
+// handle.
+func (j *Journal) readViewBy(ctx context.Context, s *session, at journal.Position) (v view, err error) {
 	if !fits(at) {
 		at = journal.Position{} // no group ends at a position that the database cannot store
 	}
 	var standby bool
-	err = s.ask(ctx, lookSQL, []any{j.ledger, at.Events, at.Root[:]}, &standby, (*zeronull.UUID)(&v.id),
+	err = s.ask(ctx, viewSQL, []any{j.ledger, at.Events, at.Root[:]}, &standby, (*zeronull.UUID)(&v.id),
 		(*number)(&v.term), (*number)(&v.end.Events), (*root)(&v.end.Root),
 		(*number)(&v.begin.Events), (*root)(&v.begin.Root), (*number)(&v.erased.Events), (*root)(&v.erased.Root),
 		(*number)(&v.conceded), (*number)(&v.begun), (*zeronull.Text)(&v.host), &v.known, &v.segments, &v.bases)
@@ -274,15 +275,15 @@ func (j *Journal) lookBy(ctx context.Context, s *session, at journal.Position) (
 	return v, nil
 }
 
-// where returns nil if a group ends at a position, or the journal begins there. Otherwise it
-// returns [journal.ErrTrimmed], [journal.ErrLost] or [journal.ErrForked]. The view must have been
-// read for that position.
-func (v *view) where(at journal.Position) error {
+// checkPosition returns nil if a group ends at a position, or the journal begins there. Otherwise
+// it returns [journal.ErrTrimmed], [journal.ErrLost] or [journal.ErrForked]. The view must have
+// been read for that position.
+func (v *view) checkPosition(at journal.Position) error {
 	switch {
 	case at.Events < v.begin.Events:
-		return fmt.Errorf("%w: it begins with %v; asked for is %v", journal.ErrTrimmed, v.begin, at)
+		return fmt.Errorf("%w: it begins with %v, after the requested %v", journal.ErrTrimmed, v.begin, at)
 	case at.Events > v.end.Events:
-		return fmt.Errorf("%w: it leads from %v to %v; asked for is %v", journal.ErrLost, v.begin, v.end, at)
+		return fmt.Errorf("%w: it ends with %v, before the requested %v", journal.ErrLost, v.end, at)
 	case !v.known:
 		return fmt.Errorf("%w: no group ends with %v", journal.ErrForked, at)
 	}
@@ -307,7 +308,7 @@ func (j *Journal) Append(caller context.Context, g journal.Group) error {
 		return err
 	}
 	if j.term == 0 || g.Term != j.claimed {
-		return fmt.Errorf("%w: %d, not %d", journal.ErrFenced, j.claimed, g.Term)
+		return fmt.Errorf("%w: this handle has term %d, the group %d", journal.ErrFenced, j.claimed, g.Term)
 	}
 	if g.Before != j.end || !g.Fits() || !fits(g.After) {
 		return fmt.Errorf("%w: it ends with %v; the group has %d records from %v to %v", journal.ErrOrder, j.end,
@@ -329,8 +330,8 @@ func (j *Journal) Append(caller context.Context, g journal.Group) error {
 
 // prepare makes sure of a mark, a segment and a live session, before anything is sent.
 func (j *Journal) prepare(ctx context.Context, g journal.Group) error {
-	if j.unsaid {
-		if err := j.say(ctx); err != nil {
+	if j.markOutdated {
+		if err := j.recordMark(ctx); err != nil {
 			return err
 		}
 	}
@@ -349,11 +350,11 @@ func (j *Journal) prepare(ctx context.Context, g journal.Group) error {
 	return err
 }
 
-// say records on this host the position that was acknowledged last.
-func (j *Journal) say(ctx context.Context) error {
+// recordMark records on this host the position that was acknowledged last.
+func (j *Journal) recordMark(ctx context.Context) error {
 	err := j.Keys.Mark(ctx, j.Name(), keyholder.Mark{Term: j.term, Position: j.end})
-	if j.unsaid = err != nil; err != nil {
-		return fmt.Errorf("how far somebody was told cannot be noted: %w", err)
+	if j.markOutdated = err != nil; err != nil {
+		return fmt.Errorf("record the acknowledged position: %w", err)
 	}
 	return nil
 }
@@ -374,7 +375,7 @@ func (j *Journal) send(ctx context.Context, g journal.Group, frames []frame) err
 			steps = append(steps, step{frameSQL, append(args, f.number)})
 		}
 	}
-	changed, err := j.writer.together(ctx, steps)
+	changed, err := j.writer.inTransaction(ctx, steps)
 	switch {
 	case err == nil && changed:
 		j.appended(g, frames)
@@ -398,21 +399,21 @@ func (j *Journal) appended(g journal.Group, frames []frame) {
 	// all the same.
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	_ = j.say(ctx) // on failure, the next append records it first, or is rejected
-	j.teller.tell(keyholder.Mark{Term: j.term, Position: j.end})
+	_ = j.recordMark(ctx) // on failure, the next append records it first, or is rejected
+	j.sender.send(keyholder.Mark{Term: j.term, Position: j.end})
 }
 
 // rejected returns why a group was not appended. It reads the end of the journal on the same
 // session, because the answer comes after all earlier ones.
 func (j *Journal) rejected(ctx context.Context, g journal.Group, refusal error) error {
-	v, err := j.lookBy(ctx, j.writer, g.Before)
+	v, err := j.readViewBy(ctx, j.writer, g.Before)
 	switch {
 	case err != nil:
 		return j.unknown(ctx, errors.Join(refusal, err))
 	case v.id != j.id || v.term != j.term:
 		return j.fencedBy(v, v.term > j.term && v.lacks(g.Before))
 	case v.end == g.After:
-		return j.unknown(ctx, errors.Join(refusal, errors.New("it was not done, and is there")))
+		return j.unknown(ctx, errors.Join(refusal, errors.New("it changed nothing, but the journal has the group")))
 	case v.end != g.Before:
 		return endsElsewhere(v.end, g)
 	case refusal != nil:
@@ -420,7 +421,7 @@ func (j *Journal) rejected(ctx context.Context, g journal.Group, refusal error) 
 	}
 	j.writer.close() // another session may have the right settings
 	j.writer = nil
-	return fmt.Errorf("%w: %w", journal.ErrRejected, j.unfit())
+	return fmt.Errorf("%w: %w", journal.ErrRejected, j.unfitError())
 }
 
 // fencedBy returns why the journal is no longer the one of this handle: [journal.ErrFenced], or
@@ -432,33 +433,33 @@ func (j *Journal) fencedBy(v view, lost bool) error {
 		return fmt.Errorf("%w: %w: another journal, postgres:%x, is in its place", journal.ErrFenced,
 			journal.ErrRestored, v.id)
 	case v.term < j.term || lost:
-		return fmt.Errorf("%w: its term is %d, by host %s, and it ends with %v; this host has term %d, and %v",
+		return fmt.Errorf("%w: it has term %d, by host %s, and ends with %v; this handle has term %d, and %v",
 			journal.ErrRestored, v.term, v.host, v.end, j.term, j.end)
 	}
-	return fmt.Errorf("%w: %d, by host %s; this one has %d", journal.ErrFenced, v.term, v.host, j.term)
+	return fmt.Errorf("%w: term %d, by host %s; this handle has %d", journal.ErrFenced, v.term, v.host, j.term)
 }
 
 // endsElsewhere returns the [journal.ErrRestored] for a journal that does not end where a group
 // begins.
 func endsElsewhere(end journal.Position, g journal.Group) error {
-	return fmt.Errorf("%w: in the database it ends with %v, not with %v: it has lost something, or another program "+
-		"has written to it", journal.ErrRestored, end, g.Before)
+	return fmt.Errorf("%w: in the database it ends with %v, not with %v: it has lost events, or another program has "+
+		"written to it", journal.ErrRestored, end, g.Before)
 }
 
 // lacks reports whether the journal no longer has a position that it once had. The view must have
 // been read for that position.
 func (v *view) lacks(at journal.Position) bool {
-	err := v.where(at)
+	err := v.checkPosition(at)
 	return err != nil && !errors.Is(err, journal.ErrTrimmed)
 }
 
-// unfit returns why a statement changed nothing although the journal is as this handle knows it:
-// the commit would not be as durable as required.
-func (j *Journal) unfit() error {
+// unfitError returns why a statement changed nothing although the journal is as this handle knows
+// it: the commit would not be as durable as required.
+func (j *Journal) unfitError() error {
 	if j.Synchronous {
 		return errors.New("the database does not wait for a standby (synchronous_standby_names), or not for its disk")
 	}
-	return errors.New("the settings of the session are not those that it was given; " + poolMode)
+	return errors.New("the session has lost its settings; " + poolMode)
 }
 
 // Settle implements [journal.Journal.Settle].
@@ -472,7 +473,7 @@ func (j *Journal) Settle(ctx context.Context) error {
 func (j *Journal) settleBy(ctx context.Context, s *session) error {
 	n, err := s.change(ctx, settleSQL, j.ledger, j.id)
 	if err == nil && n != 1 {
-		err = fmt.Errorf("%w: the journal is gone, or the settings of the session are; %s", journal.ErrLost, poolMode)
+		err = fmt.Errorf("%w: the journal is gone, or the session has lost its settings; %s", journal.ErrLost, poolMode)
 	}
 	return err
 }

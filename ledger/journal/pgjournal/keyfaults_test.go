@@ -13,7 +13,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
 
-// faultyKeys are the keys of a host, in a directory, with faults.
+// faultyKeys is the key holder of a host, in a directory, with injected faults.
 type faultyKeys struct {
 	keyholder.Holder
 	name, dir string
@@ -22,7 +22,7 @@ type faultyKeys struct {
 	fault func(keyCall) error
 }
 
-// keyCall is a call of a method of a holder; of a segment, if it is about one.
+// keyCall is a call of a holder's method, with its segment if it has one.
 type keyCall struct {
 	context.Context
 	method string
@@ -39,18 +39,18 @@ func newKeys(t testing.TB, name string) *faultyKeys {
 	return k
 }
 
-// Inject calls fault before each call; nil ends that. A call for which it returns an error
-// returns that and is not executed. It may be called by several goroutines.
+// Inject sets a function that runs before each call; nil removes it. If it returns an error, the
+// call returns that error and is not executed. Several goroutines may call it.
 func (k *faultyKeys) Inject(fault func(keyCall) error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.fault = fault
 }
 
-// Fail has all calls fail with an error; nil ends that.
+// Fail makes all calls fail with an error; nil ends that.
 func (k *faultyKeys) Fail(err error) { k.Inject(func(keyCall) error { return err }) }
 
-// FailAt has the calls of one method fail with an error.
+// FailAt makes the calls of one method fail with an error.
 func (k *faultyKeys) FailAt(method string, err error) {
 	k.Inject(func(c keyCall) error {
 		if c.method == method {
@@ -60,7 +60,7 @@ func (k *faultyKeys) FailAt(method string, err error) {
 	})
 }
 
-// Count returns how many keys of a journal it has.
+// Count returns how many keys of a journal the holder has.
 func (k *faultyKeys) Count(journal string) int {
 	files, _ := filepath.Glob(filepath.Join(k.dir, strings.Replace(journal, ":", "-", 1), "*.key"))
 	return len(files)

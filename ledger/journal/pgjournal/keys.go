@@ -47,22 +47,22 @@ func (j *Journal) beginSegment(ctx context.Context) (*segment, error) {
 		j.fresh = s
 	}
 	s := j.fresh
-	if err := j.place(ctx, s.id, s.key); err != nil {
-		return nil, fmt.Errorf("segment %v has no key: %w", s.id, err)
+	if err := j.storeKey(ctx, s.id, s.key); err != nil {
+		return nil, fmt.Errorf("store the key of segment %v: %w", s.id, err)
 	}
 	j.fresh = nil
 	return s, nil
 }
 
-// place stores a key on this host and sends it to the others. It returns when [Options.Copies] of
-// the others have stored it. Requests that are still in progress then continue.
-func (j *Journal) place(ctx context.Context, id keyholder.Segment, k keyholder.Key) error {
+// storeKey stores a key on this host and sends it to the others. It returns when [Options.Copies]
+// of the others have stored it. Requests that are still in progress then continue.
+func (j *Journal) storeKey(ctx context.Context, id keyholder.Segment, k keyholder.Key) error {
 	if err := j.Keys.Put(ctx, j.Name(), id, k); err != nil {
 		return err
 	}
 	answers := make(chan error, len(j.Others))
 	for _, h := range j.Others {
-		j.loose.Go(func() {
+		j.goroutines.Go(func() {
 			ctx, cancel := j.limited(context.Background())
 			defer cancel()
 			err := h.Put(ctx, j.Name(), id, k)
@@ -88,7 +88,7 @@ func (j *Journal) place(ctx context.Context, id keyholder.Segment, k keyholder.K
 			return nil
 		}
 	}
-	return fmt.Errorf("it lies with %d other hosts, not with %d: %w", copies, j.Copies, failed)
+	return fmt.Errorf("stored on %d other hosts, needs %d: %w", copies, j.Copies, failed)
 }
 
 // key returns the key of a segment: from this host, or from another, of which this host then stores
@@ -99,8 +99,7 @@ func (j *Journal) key(ctx context.Context, id keyholder.Segment) (keyholder.Key,
 		return k, err
 	}
 	if errors.Is(err, keyholder.ErrDestroyed) {
-		return k, fmt.Errorf("%w: the database holds what was trimmed, and is older than that: %w", journal.ErrLost,
-			err)
+		return k, fmt.Errorf("%w: the database still has what was trimmed, so it is older: %w", journal.ErrLost, err)
 	}
 	missing := fmt.Errorf("this host, %s: %w", j.Host, err)
 	for _, other := range ask(ctx, patience, j.Others,
@@ -138,51 +137,52 @@ func ask[T any](ctx context.Context, most time.Duration, all []keyholder.Holder,
 	return answers
 }
 
-// teller sends marks to the other hosts: only the newest one, and at most once every tellEvery.
-type teller struct {
+// markSender sends marks to the other hosts: only the newest one, and at most once every
+// markInterval.
+type markSender struct {
 	newest  chan keyholder.Mark // has an element while a mark waits to be sent
 	running sync.WaitGroup
 }
 
-// tellEvery is how far the marks of the other hosts may lag.
-const tellEvery = time.Second
+// markInterval is how far the marks of the other hosts may lag.
+const markInterval = time.Second
 
-// startTelling starts the goroutine that sends marks to the other hosts.
-func (j *Journal) startTelling() {
-	t := &teller{newest: make(chan keyholder.Mark, 1)}
-	j.teller = t
-	t.running.Go(func() {
-		for m := range t.newest {
-			j.tellOthers(m)
+// startMarkSender starts the goroutine that sends marks to the other hosts.
+func (j *Journal) startMarkSender() {
+	s := &markSender{newest: make(chan keyholder.Mark, 1)}
+	j.sender = s
+	s.running.Go(func() {
+		for m := range s.newest {
+			j.sendToOthers(m)
 			select {
-			case <-time.After(tellEvery):
-			case <-j.life.Done():
+			case <-time.After(markInterval):
+			case <-j.ctx.Done():
 			}
 		}
 	})
 }
 
-// tellOthers sends a mark to the other hosts. It ignores those that it cannot reach.
-func (j *Journal) tellOthers(m keyholder.Mark) {
+// sendToOthers sends a mark to the other hosts. It ignores those that it cannot reach.
+func (j *Journal) sendToOthers(m keyholder.Mark) {
 	ask(context.Background(), patience, j.Others, func(ctx context.Context, h keyholder.Holder) (struct{}, error) {
 		return struct{}{}, h.Mark(ctx, j.Name(), m)
 	})
 }
 
-// tell schedules a mark for sending, and returns at once. The caller must hold the writing lock.
-func (t *teller) tell(m keyholder.Mark) {
+// send schedules a mark for sending, and returns at once. The caller must hold the writing lock.
+func (s *markSender) send(m keyholder.Mark) {
 	select {
-	case <-t.newest: // m replaces a mark that was not sent yet
+	case <-s.newest: // m replaces a mark that was not sent yet
 	default:
 	}
-	t.newest <- m
+	s.newest <- m
 }
 
 // end sends the last mark to the other hosts that can be reached, and waits for that. The handle's
 // life must have ended before.
-func (t *teller) end() {
-	if t != nil {
-		close(t.newest)
-		t.running.Wait()
+func (s *markSender) end() {
+	if s != nil {
+		close(s.newest)
+		s.running.Wait()
 	}
 }

@@ -17,18 +17,18 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
 
-// Nothing is encrypted under a key that does not lie with this host and with as many others as it
-// should: nothing is sent then.
-func TestAppendWaitsForCopiesOfTheKey(t *testing.T) {
+// Nothing is encrypted under a key before it is stored on this host and on Options.Copies of the
+// others. If that fails, nothing is sent.
+func TestAppend_NewKey_WaitsForItsCopies(t *testing.T) {
 	s := shared(t)
 	h := newHosts(t, s.Database(t, "journals"), "a", "b", "c", "d")
 	h.change = func(o *Options) { o.Copies = 2 }
-	a := started(t, h, "a")
+	a := newAuthor(t, h, "a")
 	off := errors.New("it is off")
 	refused := func(names ...string) {
 		t.Helper()
 		h.fail(off, names...)
-		a.rejected(a.group("nothing is sent"), fmt.Sprint("without ", names), off)
+		a.wantRejected(a.group("nothing is sent"), fmt.Sprint("without ", names), off)
 		rows := s.Exec(t, "journals", "SELECT count(*) FROM sluice.frames")
 		check.That(t, rows[0] == "0", "without %v something was sent", names)
 		h.fail(nil, names...)
@@ -47,7 +47,7 @@ func TestAppendWaitsForCopiesOfTheKey(t *testing.T) {
 		})
 	}
 	a.add("no other key is needed")
-	// It waits for a holder that is slow, and for none that is not needed.
+	// It waits for a slow holder whose copy is needed, and for no other.
 	h.keys["c"].Fail(nil)
 	over := make(chan struct{})
 	h.keys["d"].Inject(func(keyCall) error { <-over; return nil })
@@ -60,7 +60,7 @@ func TestAppendWaitsForCopiesOfTheKey(t *testing.T) {
 		}
 		return nil
 	})
-	g := a.group("behind a checkpoint")
+	g := a.group("after a checkpoint")
 	g.Cut = true
 	outcome := make(chan error)
 	go func() { outcome <- a.j.Append(context.Background(), g) }()
@@ -73,7 +73,7 @@ func TestAppendWaitsForCopiesOfTheKey(t *testing.T) {
 	close(on)
 	check.Must(t, <-outcome)
 	close(over)
-	// A context that ends while a holder is waited for has sent nothing.
+	// If the context ends during the wait for a holder, nothing was sent.
 	h.keys["b"].Fail(off)
 	h.keys["c"].Inject(func(keyCall) error { time.Sleep(50 * time.Millisecond); return off })
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
@@ -84,16 +84,16 @@ func TestAppendWaitsForCopiesOfTheKey(t *testing.T) {
 	check.That(t, isRejected(err) && errors.Is(err, context.DeadlineExceeded), "given up: %v", err)
 	a.log.Undo(1)
 	h.fail(nil)
-	a.add("the handle goes on")
+	a.add("after the failure")
 	if found, err := read(t, a.j, first.Before); err != nil || len(found) != 4 {
 		t.Errorf("%d groups: %v", len(found), err)
 	}
 }
 
-// A host that has the key of a segment from nobody cannot claim the journal, says so, and takes it
-// from nobody. One that gets it from another can.
-func TestWhoHasNoKeyCannotClaim(t *testing.T) {
-	_, h, a := sharing(t, "a", "b", "c")
+// A host that cannot get the key of a segment from any host cannot claim the journal. Its claim
+// names the hosts, and fences no other host. A host that gets the key from another host can claim.
+func TestClaim_KeyIsMissing_IsErrNoKey(t *testing.T) {
+	_, h, a := newShared(t, "a", "b", "c")
 	off := errors.New("it is off")
 	h.keys["c"].Fail(off)
 	first := a.add("c has no key of this")
@@ -111,25 +111,25 @@ func TestWhoHasNoKeyCannotClaim(t *testing.T) {
 		check.WantErr(t, check.Err(read(t, c, first.Before)), keyholder.ErrNoKey, "without a key, it reads")
 	}
 	refused()
-	h.keys["a"].Fail(nil) // so that a can note what it tells
+	h.keys["a"].Fail(nil) // so that a can record its marks
 	h.keys["a"].FailAt("Get", off)
 	second := a.add("a was not fenced")
 	refused()
 	h.keys["b"].Fail(nil)
 	h.keys["a"].Fail(off)
 	b := &author{TB: t, j: c, log: a.log.Clone()}
-	b.claim() // b gives it
-	b.holds(first.Before, first, second)
-	h.keys["b"].Fail(off) // now it has its own
+	b.claim() // b has the key
+	b.wantGroups(first.Before, first, second)
+	h.keys["b"].Fail(off) // now c has a copy
 	check.Must(t, c.Close())
 	b.reopen(h, "c")
-	b.holds(first.Before, first, second)
+	b.wantGroups(first.Before, first, second)
 }
 
-// A segment that is begun while a host claims counts, too: it has the key of that as well, or has
-// taken the journal from nobody.
-func TestASegmentIsBegunDuringAClaim(t *testing.T) {
-	_, h, a := sharing(t, "a", "b", "c")
+// A claim needs the key of a segment that was begun during the claim, too. Without it, the claim
+// fails and fences no other host.
+func TestClaim_SegmentBegunDuringIt_NeedsItsKey(t *testing.T) {
+	_, h, a := newShared(t, "a", "b", "c")
 	first := a.add("c has the key of this")
 	pgtest.Until(t, "c has the key", func() error {
 		_, err := h.keys["c"].Get(t.Context(), a.j.Name(), keyholder.Segment{Term: a.term, Number: 1})
@@ -153,21 +153,21 @@ func TestASegmentIsBegunDuringAClaim(t *testing.T) {
 	})
 	c := h.open(t, "c")
 	_, _, err := c.Claim(t.Context())
-	check.That(t, errors.Is(err, keyholder.ErrNoKey) && !begin, "without the key of what was begun meanwhile: %v", err)
+	check.That(t, errors.Is(err, keyholder.ErrNoKey) && !begin, "without the key of the new segment: %v", err)
 	third := a.add("a was not fenced")
 	h.fail(nil)
 	b := &author{TB: t, j: c, log: a.log.Clone()}
 	b.claim()
-	b.holds(first.Before, first, second, third)
+	b.wantGroups(first.Before, first, second, third)
 }
 
-// However many segments are begun while a host claims, it goes on until it is the faster one.
-func TestAClaimOutlastsWhoeverGoesOn(t *testing.T) {
-	_, h, a := sharing(t, "a", "b")
+// A claim succeeds in the end, even if the writer begins many segments during it.
+func TestClaim_WriterKeepsBeginningSegments_Succeeds(t *testing.T) {
+	_, h, a := newShared(t, "a", "b")
 	all := []journal.Group{a.add("first")}
 	const often = 50
 	left := often
-	h.keys["b"].Inject(func(c keyCall) error { // whenever the key of the first segment is asked for, another one begins
+	h.keys["b"].Inject(func(c keyCall) error { // each request for the key of the first segment begins another segment
 		if c.method != "Get" || c.of.Number != 1 {
 			return nil
 		}
@@ -179,16 +179,16 @@ func TestAClaimOutlastsWhoeverGoesOn(t *testing.T) {
 	b := &author{TB: t, j: h.open(t, "b"), log: a.log.Clone()}
 	_, end, err := b.j.Claim(t.Context())
 	check.That(t, err == nil && end == a.log.End() && len(all) == often,
-		"behind %d segments it ends with %v, not %v: %v", len(all), end, a.log.End(), err)
+		"after %d segments the journal ends with %v, not %v: %v", len(all), end, a.log.End(), err)
 }
 
-// What two hosts encrypt is under different keys, also when a term comes again; and a host that
-// brings another key for a segment is not believed.
-func TestAnotherKeyForASegmentIsRefused(t *testing.T) {
-	_, h, a := sharing(t, "a", "b")
+// If another host already has a different key for a segment, the append is rejected. So two hosts
+// never encrypt under different keys for one segment.
+func TestAppend_AnotherKeyForTheSegment_IsRejected(t *testing.T) {
+	_, h, a := newShared(t, "a", "b")
 	check.Must(t, h.keys["b"].Put(t.Context(), a.j.Name(), keyholder.Segment{Term: a.term, Number: 1}, keyholder.Key{1}))
-	a.rejected(a.group("under a key that is not b's"), "b has another key", "another key for this segment")
-	a.reopen(h, "a") // a term of which nobody has a key
+	a.wantRejected(a.group("under a key that is not b's"), "b has another key", "another key for this segment")
+	a.reopen(h, "a") // no host has a key of the new term
 	a.add("under a new term")
 	a.claim()
 	a.add("and another one")
@@ -196,9 +196,9 @@ func TestAnotherKeyForASegmentIsRefused(t *testing.T) {
 	check.That(t, n >= 2, "%d keys", n)
 }
 
-// A segment ends with its term, with a group that says so, and when it is large.
-func TestSegments(t *testing.T) {
-	s, h, a := sharing(t, "a", "b")
+// A new segment begins with a new term, with a group that sets Cut, and after 64 MiB.
+func TestAppend_TermCutOrSize_BeginsASegment(t *testing.T) {
+	s, h, a := newShared(t, "a", "b")
 	segments := func(want int) {
 		t.Helper()
 		rows := s.Exec(t, "journals", "SELECT events FROM sluice.segments")
@@ -207,11 +207,11 @@ func TestSegments(t *testing.T) {
 	}
 	a.cut("the first group")
 	segments(1)
-	a.add("goes on")
+	a.add("the second group")
 	segments(1)
-	a.cut("behind a checkpoint")
+	a.cut("after a checkpoint")
 	segments(2)
-	a.cut("behind another one")
+	a.cut("after another one")
 	segments(3)
 	a.claim()
 	segments(3)
@@ -221,16 +221,17 @@ func TestSegments(t *testing.T) {
 	a.add(large)
 	a.add(large)
 	segments(4)
-	a.add("more than 64 MiB are there")
+	a.add("after more than 64 MiB")
 	segments(5)
 }
 
-// A holder that hangs is waited for a while, and then done without, where that is possible.
-func TestAHolderThatHangsHoldsNobodyUp(t *testing.T) {
-	t.Parallel() // it waits, mostly
+// Claim, Append and Close wait only for a limited time for a key holder that hangs and is not
+// needed.
+func TestClaim_KeyHolderHangs_WaitsAtMostItsLimit(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := shared(t)
 	h := newHosts(t, s.Database(t, "hanging"), "a", "b", "c")
-	a := started(t, h, "a")
+	a := newAuthor(t, h, "a")
 	a.add("before")
 	hanging := newKeys(t, "hanging")
 	hanging.Inject(func(c keyCall) error { <-c.Done(); return c.Err() })

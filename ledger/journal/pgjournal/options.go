@@ -17,7 +17,7 @@ import (
 
 // ErrOptions is returned if the options are invalid, or if the server cannot hold a journal. That
 // is a standby, a server that is read-only or does not flush, or one that is not PostgreSQL.
-var ErrOptions = errors.New("options of a journal in PostgreSQL")
+var ErrOptions = errors.New("invalid options of a journal in PostgreSQL")
 
 // Options describe where a journal is, and the hosts that may write it: this one and the others.
 // Database, Host, Keys and Others must be set.
@@ -53,8 +53,8 @@ type Options struct {
 	Timeout time.Duration
 	// AcceptLoss lets Claim continue from the end of the journal although a later position was
 	// acknowledged ([LostError]). It must equal the position where the journal ends. The lost
-	// events cannot be recovered after that, and their recipients are not asked again. An operator
-	// must decide this, once.
+	// events cannot be recovered after that, and their responses may be drawn a second time. An
+	// operator must decide this, once.
 	AcceptLoss *journal.Position
 	// Restore lets [For] create the journal again in a database that has lost it, or its end. If
 	// the ledger's file is ahead of the journal, the journal that is there is destroyed. A new one
@@ -84,16 +84,16 @@ func (o Options) check() (*settings, error) {
 	if o.Timeout == 0 {
 		o.Timeout = time.Minute
 	}
-	for wrong, is := range map[string]bool{
-		"a host needs a name of 1 to 100 bytes of text":          o.Host == "" || len(o.Host) > 100 || !isText(o.Host),
-		"a schema has a name of at most 63 bytes of text":        len(o.Schema) > 63 || !isText(o.Schema),
-		"there must be keys on this host, and with another":      o.Keys == nil || len(o.Others) == 0,
-		"as many copies of a key as there are other hosts":       o.Copies < 1 || o.Copies > len(o.Others),
-		"at least one other base must have what is to be erased": o.Bases < 1,
-		"a negative timeout": o.Timeout < 0,
+	for rule, isBroken := range map[string]bool{
+		"Host: must be 1 to 100 bytes of text":      o.Host == "" || len(o.Host) > 100 || !isText(o.Host),
+		"Schema: must be at most 63 bytes of text":  len(o.Schema) > 63 || !isText(o.Schema),
+		"Keys and Others: must be set":              o.Keys == nil || len(o.Others) == 0,
+		"Copies: must be 1 to the number of Others": o.Copies < 1 || o.Copies > len(o.Others),
+		"Bases: must not be negative":               o.Bases < 1,
+		"Timeout: must not be negative":             o.Timeout < 0,
 	} {
-		if is {
-			return nil, fmt.Errorf("%w: %s", ErrOptions, wrong)
+		if isBroken {
+			return nil, fmt.Errorf("%w: %s", ErrOptions, rule)
 		}
 	}
 	config, err := connection(o.Database)
@@ -147,7 +147,7 @@ func Ledgers(ctx context.Context, o Options) (all [][16]byte, err error) {
 // and the ledger is no standby.
 func For(o Options) func(context.Context, journal.Wanted) (journal.Journal, error) {
 	return func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
-		j, err := openOrMake(ctx, o, w)
+		j, err := openOrCreate(ctx, o, w)
 		if err != nil {
 			return nil, err
 		}
@@ -155,9 +155,9 @@ func For(o Options) func(context.Context, journal.Wanted) (journal.Journal, erro
 	}
 }
 
-// openOrMake opens the journal that a ledger wants, creates it, or restores it with
+// openOrCreate opens the journal that a ledger wants, creates it, or restores it with
 // [Options.Restore].
-func openOrMake(ctx context.Context, o Options, w journal.Wanted) (*Journal, error) {
+func openOrCreate(ctx context.Context, o Options, w journal.Wanted) (*Journal, error) {
 	if o.Restore && w.Name != "" {
 		return start(ctx, o, w.Ledger, func(j *Journal, ctx context.Context) error { return j.restore(ctx, w) })
 	}

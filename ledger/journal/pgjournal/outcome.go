@@ -34,10 +34,10 @@ func (j *Journal) resolve(ctx context.Context, g journal.Group, frames []frame, 
 	case errors.Is(err, journal.ErrFenced), errors.Is(err, journal.ErrRestored):
 		return fmt.Errorf("%w; before: %v", err, cause)
 	case err != nil:
-		return fmt.Errorf("whether the journal has the group shows only when it is opened again: %w",
+		return fmt.Errorf("whether the journal has the group is unknown until the journal is opened again: %w",
 			j.stop(errors.Join(cause, err)))
 	}
-	j.unsaid = true // the hosts must record the new term before anything else is appended
+	j.markOutdated = true // the hosts must record the new term before anything else is appended
 	switch end {
 	case g.After:
 		j.appended(g, frames)
@@ -98,12 +98,12 @@ func (j *Journal) raiseBy(ctx context.Context, s *session, g journal.Group, high
 		j.term, j.writer = term, s
 		return end, nil
 	}
-	v, err := j.lookBy(ctx, s, g.After)
+	v, err := j.readViewBy(ctx, s, g.After)
 	switch {
 	case err != nil:
 		return end, err
 	case v.id == j.id && v.term >= j.term && v.term <= highest && v.host == j.Host:
-		return end, j.unfit()
+		return end, j.unfitError()
 	case v.known || g.After.Events < v.begin.Events:
 		return end, fmt.Errorf("%w: %v", errTaken, j.fencedBy(v, false))
 	}

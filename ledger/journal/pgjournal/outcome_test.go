@@ -18,13 +18,12 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// raising reports whether a message is a host's that raises the term of its own claim.
+// raising reports whether a message is a statement by which a host raises the term of its claim.
 func raising(m pgtest.Message) bool {
 	return m.Kind == 'B' && strings.Contains(m.SQL, "SET term = $5 + 1")
 }
 
-// committing reports whether a message is a host's that commits a transaction of several
-// statements.
+// committing reports whether a message is the COMMIT of a host's transaction.
 func committing(m pgtest.Message) bool {
 	return !m.FromServer && m.Kind == 'Q' && strings.Contains(string(m.Bytes), "COMMIT") || m.Kind == 'B' && strings.Contains(m.SQL, "COMMIT")
 }
@@ -33,9 +32,9 @@ func committing(m pgtest.Message) bool {
 // transaction of several statements.
 var large = strings.Repeat("x", 5<<20)
 
-// What an append whose connection breaks has done is found out: the group is in the journal and
-// Append returns nil, or it never will be and Append returns ErrRejected. The handle goes on either
-// way.
+// The outcome of an append whose connection breaks is resolved: the group is in the journal and
+// Append returns nil, or it never will be and Append returns ErrRejected. The handle can be used in
+// both cases.
 func TestAppend_ConnectionBreaksAtCommit_OutcomeIsFound(t *testing.T) {
 	s := shared(t)
 	s.Database(t, "journals")
@@ -43,7 +42,7 @@ func TestAppend_ConnectionBreaksAtCommit_OutcomeIsFound(t *testing.T) {
 		records []string
 		at      func(pgtest.Message) bool // of the message at which the connection breaks
 		landed  bool
-		raises  int // so many raises of the term are executed, and their answers lost
+		raises  int // number of raises of the term that are executed, and whose answers are lost
 	}{
 		"one statement, not executed":              {[]string{"small"}, appending, false, 0},
 		"one statement, executed":                  {[]string{"small"}, appending, true, 0},
@@ -54,7 +53,7 @@ func TestAppend_ConnectionBreaksAtCommit_OutcomeIsFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFaulty(t, s, 20*time.Second)
-			a := started(t, f.hosts, "a")
+			a := newAuthor(t, f.hosts, "a")
 			all := []journal.Group{a.add("before")}
 			g := a.group(c.records...)
 			cut := breaking(c.at, c.landed, c.raises)
@@ -72,14 +71,14 @@ func TestAppend_ConnectionBreaksAtCommit_OutcomeIsFound(t *testing.T) {
 				t.Fatalf("Append: %v", err)
 			}
 			all = append(all, a.add("after"), a.add("one more", large))
-			a.holds(a.log0(), all...)
+			a.wantGroups(a.begin(), all...)
 			a.reopen(f.hosts, "b")
-			a.holds(a.log0(), all...)
+			a.wantGroups(a.begin(), all...)
 		})
 	}
 }
 
-// breaks has connections break at an append, and at the first raises of the term after it.
+// breaks breaks connections at an append, and at the first raises of the term after it.
 type breaks struct {
 	at     func(pgtest.Message) bool
 	landed bool
@@ -112,7 +111,7 @@ func (b *breaks) rule(m pgtest.Message) pgtest.Action {
 	return pgtest.Pass
 }
 
-// An append that arrives when its host has given it up changes nothing, whenever it arrives.
+// An append that arrives after its outcome was resolved as rejected changes nothing.
 func TestAppend_ArrivesAfterItsOutcomeWasResolved_ChangesNothing(t *testing.T) {
 	s := shared(t)
 	s.Database(t, "journals")
@@ -121,8 +120,8 @@ func TestAppend_ArrivesAfterItsOutcomeWasResolved_ChangesNothing(t *testing.T) {
 		at      func(pgtest.Message) bool
 	}{"one statement": {[]string{"late"}, appending}, "a commit": {[]string{"late", large}, committing}} {
 		t.Run(name, func(t *testing.T) {
-			f := newFaulty(t, s, 2*time.Second) // which the server gives a transaction, too
-			a := started(t, f.hosts, "a")
+			f := newFaulty(t, s, 2*time.Second) // the server ends an idle transaction after this time, too
+			a := newAuthor(t, f.hosts, "a")
 			all := []journal.Group{a.add("before")}
 			on := make(chan struct{})
 			var held atomic.Int32 // the connection
@@ -141,22 +140,22 @@ func TestAppend_ArrivesAfterItsOutcomeWasResolved_ChangesNothing(t *testing.T) {
 				"Append: %v", err)
 			a.log.Undo(len(c.records))
 			close(on)
-			until(t, "the server answers what came late", answered.Load)
-			all = append(all, a.add("the handle goes on"))
-			a.holds(a.log0(), all...)
+			until(t, "the server answers the late message", answered.Load)
+			all = append(all, a.add("after the late message"))
+			a.wantGroups(a.begin(), all...)
 		})
 	}
 }
 
-// A group that waits for a standby of the database when its connection breaks is told only when the
-// standby has it.
+// A group whose connection breaks while it waits for a standby of the database is acknowledged only
+// when the standby has it.
 func TestAppend_ConnectionBreaksBeforeTheStandbyConfirms_WaitsForIt(t *testing.T) {
 	s := pgtest.Start(t)
 	standby := s.Standby(t, "one")
 	s.SetSynchronous(t, "one")
 	s.Database(t, "journals")
 	f := newFaulty(t, s, 60*time.Second)
-	a := started(t, f.hosts, "a")
+	a := newAuthor(t, f.hosts, "a")
 	all := []journal.Group{a.add("before")}
 	s.WaitStreaming(t, "one")
 	standby.Stop(t)
@@ -184,19 +183,19 @@ func TestAppend_ConnectionBreaksBeforeTheStandbyConfirms_WaitsForIt(t *testing.T
 	standby.Begin(t)
 	check.Must(t, <-outcome)
 	all = append(all, g, a.add("after"))
-	a.holds(a.log0(), all...)
+	a.wantGroups(a.begin(), all...)
 }
 
-// With Synchronous, a group that is found in a database that waits for no standby is not told: the
-// disk of that database may be the only one that has it.
-func TestAppend_NoStandbyIsWaitedForAfterItBroke_TellsNothing(t *testing.T) {
+// With Synchronous, a group is not acknowledged while the database waits for no standby, even if
+// the journal has it: the disk of that database may be the only one that has it.
+func TestAppend_NoStandbyAfterItBroke_IsNotAcknowledged(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Standby(t, "one")
 	s.SetSynchronous(t, "one")
 	s.Database(t, "journals")
 	f := newFaulty(t, s, 60*time.Second)
 	f.change = func(o *Options) { o.Synchronous = true }
-	a := started(t, f.hosts, "a")
+	a := newAuthor(t, f.hosts, "a")
 	a.add("before")
 	cut := breaking(appending, true, 0)
 	var raises atomic.Int32
@@ -213,11 +212,10 @@ func TestAppend_NoStandbyIsWaitedForAfterItBroke_TellsNothing(t *testing.T) {
 	})
 	check.Must(t, a.j.Append(t.Context(), a.group("perhaps")))
 	n := raises.Load()
-	check.That(t, n >= 4, "it is told after %d raises of the term, when no standby was waited for", n)
+	check.That(t, n >= 4, "acknowledged after %d raises of the term, while the database waited for no standby", n)
 }
 
-// withoutCancel keeps requests from the server that cancel a statement: pgx sends one for a
-// connection that breaks.
+// withoutCancel drops requests that cancel a statement: pgx sends one when a connection breaks.
 func withoutCancel(m pgtest.Message) pgtest.Action {
 	if m.Kind == 0 && bytes.Contains(m.Bytes, []byte{0x04, 0xd2, 0x16, 0x2e}) {
 		return pgtest.Cut
@@ -229,7 +227,7 @@ func withoutCancel(m pgtest.Message) pgtest.Action {
 // most, and the handle stops.
 func TestAppend_DatabaseDoesNotAnswer_StopsAfterTwiceTheTimeout(t *testing.T) {
 	const timeout = time.Second
-	_, f, a := sharingFaulty(t, timeout)
+	_, f, a := newSharedFaulty(t, timeout)
 	a.add("before")
 	f.proxy.SetRule(func(pgtest.Message) pgtest.Action { return pgtest.Freeze })
 	began := time.Now()
@@ -241,18 +239,18 @@ func TestAppend_DatabaseDoesNotAnswer_StopsAfterTwiceTheTimeout(t *testing.T) {
 	check.WantErr(t, a.j.Append(t.Context(), g), journal.ErrStopped, "then")
 	f.proxy.SetRule(nil)
 	f.proxy.CutAll()
-	check.That(t, !a.next(f.hosts, "b", g), "it has landed")
+	check.That(t, !a.reopenAfter(f.hosts, "b", g), "it has landed")
 }
 
-// When another host claims the journal before the outcome is found out, the term is not raised: the
-// group is rejected if the journal does not have it, and uncertain if it has.
+// If another host claims the journal before the outcome of an append is resolved, the term is not
+// raised. The append is ErrFenced if the journal does not have the group, and uncertain if it has.
 func TestAppend_AnotherHostClaimsBeforeTheOutcomeIsFound_IsFenced(t *testing.T) {
 	s := shared(t)
 	s.Database(t, "journals")
 	for name, landed := range map[string]bool{"not there": false, "there": true} {
 		t.Run(name, func(t *testing.T) {
 			f := newFaulty(t, s, 20*time.Second)
-			a := started(t, f.hosts, "a")
+			a := newAuthor(t, f.hosts, "a")
 			all := []journal.Group{a.add("before")}
 			g := a.group("perhaps")
 			cut := breaking(appending, landed, 0)
@@ -281,14 +279,15 @@ func TestAppend_AnotherHostClaimsBeforeTheOutcomeIsFound_IsFenced(t *testing.T) 
 			}
 			next := &author{TB: t, j: b, log: a.log.Clone(), term: 2}
 			all = append(all, next.add("of the other host"))
-			next.holds(a.log0(), all...)
+			next.wantGroups(a.begin(), all...)
 		})
 	}
 }
 
-// A trim during which the outcome of an append is found out is held, and does not stop the ledger.
+// If the outcome of an append is resolved during a trim, the trim returns a HeldError, and the next
+// trim succeeds.
 func TestTrim_DuringWhichAnOutcomeIsResolved_IsHeld(t *testing.T) {
-	_, f, a := sharingFaulty(t, 20*time.Second)
+	_, f, a := newSharedFaulty(t, 20*time.Second)
 	old := a.add("old")
 	a.add("young")
 	b := f.open(t, "b")
@@ -297,7 +296,7 @@ func TestTrim_DuringWhichAnOutcomeIsResolved_IsHeld(t *testing.T) {
 	f.keys["b"].Inject(func(c keyCall) error {
 		if c.method == "Keep" && !begun {
 			begun = true
-			broken(f.proxy, true)
+			breakAppend(f.proxy, true)
 			return a.j.Append(context.Background(), a.group("its connection breaks"))
 		}
 		return nil

@@ -9,7 +9,8 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// Errors that sessions of PostgreSQL itself do not get name the pool; others are as they were.
+// Errors that can only come from a connection pool get the advice about its mode. Other errors are
+// unchanged.
 func TestOfPool_ErrorsOfPools_NameThePool(t *testing.T) {
 	for _, c := range []struct {
 		code, message string

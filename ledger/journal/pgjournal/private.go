@@ -78,7 +78,7 @@ func connectReason(err error) string {
 		return "the server does not answer in time"
 	}
 	if _, is := errors.AsType[*net.DNSError](err); is {
-		return "its host has no address: is the host right, or another keyword's value taken for it?"
+		return "its host has no address: check the host, and that it is not the value of another keyword"
 	}
 	var unknown x509.UnknownAuthorityError
 	var other x509.HostnameError
@@ -87,7 +87,7 @@ func connectReason(err error) string {
 	if errors.As(err, &unknown) || errors.As(err, &other) || errors.As(err, &invalid) || errors.As(err, &broken) {
 		return "the certificate of the server does not verify (sslrootcert, sslmode and host say what it must be)"
 	}
-	return "the server, or something before it, does not do what sslmode and the user's authentication ask for"
+	return "the server, or a proxy in front of it, does not do what sslmode and the user's authentication require"
 }
 
 // refusalReason returns why a server refuses a connection, by its SQLSTATE.

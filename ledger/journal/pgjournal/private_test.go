@@ -19,9 +19,8 @@ import (
 
 const secret = "Hunter2"
 
-// TestOptions_ConnectionString_IsNotInErrors: pgx names what it cannot parse, and the user, host
-// and database of a connection that fails. If the string is malformed, any of these may be the
-// password.
+// No error contains a part of the connection string. pgx names what it cannot parse, and the user,
+// host and database of a failed connection; in a malformed string these may be the password.
 func TestOptions_ConnectionString_IsNotInErrors(t *testing.T) {
 	nowhere := filepath.Join(t.TempDir(), "none")
 	service := filepath.Join(t.TempDir(), "service.conf")
@@ -70,17 +69,17 @@ func TestOptions_ConnectionString_IsNotInErrors(t *testing.T) {
 	}
 }
 
-// TestConnectReason_HasNothingOfTheError: whatever pgx or the server says while a connection is
-// made may name parts of the string.
+// The error of a failed connection contains nothing of the text of pgx or of the server, because
+// that may name parts of the string.
 func TestConnectReason_HasNothingOfTheError(t *testing.T) {
 	for want, err := range map[string]error{
-		"the server refuses the password (SQLSTATE 28P01)":                             &pgconn.PgError{Code: "28P01", Message: "password authentication failed for user " + secret},
-		"the server has no such database (SQLSTATE 3D000)":                             &pgconn.PgError{Code: "3D000", Message: "database " + secret + " does not exist"},
-		"the server refuses the connection (SQLSTATE 0A000)":                           &pgconn.PgError{Code: "0A000", Message: secret},
-		"its host has no address: is the host right, or another keyword's value taken": &net.DNSError{Err: "no such host", Name: secret},
-		"context deadline exceeded":                                                    fmt.Errorf("%s: %w", secret, context.DeadlineExceeded),
-		"server is in standby mode":                                                    fmt.Errorf("%s: %w", secret, pgconn.ErrStandbyConnection),
-		"the server, or something before it, does not do what sslmode":                 errors.New(secret),
+		"the server refuses the password (SQLSTATE 28P01)":                &pgconn.PgError{Code: "28P01", Message: "password authentication failed for user " + secret},
+		"the server has no such database (SQLSTATE 3D000)":                &pgconn.PgError{Code: "3D000", Message: "database " + secret + " does not exist"},
+		"the server refuses the connection (SQLSTATE 0A000)":              &pgconn.PgError{Code: "0A000", Message: secret},
+		"its host has no address: check the host":                         &net.DNSError{Err: "no such host", Name: secret},
+		"context deadline exceeded":                                       fmt.Errorf("%s: %w", secret, context.DeadlineExceeded),
+		"server is in standby mode":                                       fmt.Errorf("%s: %w", secret, pgconn.ErrStandbyConnection),
+		"the server, or a proxy in front of it, does not do what sslmode": errors.New(secret),
 	} {
 		got := connectError(err)
 		check.That(t, strings.Contains(got.Error(), want) && !strings.Contains(got.Error(), secret) &&

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	readBytes  = 8 << 20 // about so much is read ahead; a larger group is read frame by frame
+	readBytes  = 8 << 20 // approximate number of bytes that are read ahead; a larger group is read frame by frame
 	readFrames = 4096
 )
 
@@ -99,24 +99,24 @@ func (r *reader) fill(ctx context.Context) error {
 // journal ends there.
 func (r *reader) follows(v view, found []frame) error {
 	if r.tail.Events < v.begin.Events || r.tail.Events > v.end.Events {
-		return v.where(r.tail)
+		return v.checkPosition(r.tail)
 	}
 	if len(found) > 0 {
 		f := found[0]
 		v.known = f.group.Before == r.tail && f.number == len(r.frames)
 		if !v.known && (r.moved || len(r.frames) > 0) {
-			return fmt.Errorf("%w: behind %v comes part %d of a group behind %v", journal.ErrLost, r.tail, f.number,
-				f.group.Before)
+			return fmt.Errorf("%w: after %v, there is frame %d of the group after %v", journal.ErrLost, r.tail,
+				f.number, f.group.Before)
 		}
-		return v.where(r.tail)
+		return v.checkPosition(r.tail)
 	}
 	if r.tail == v.end && len(r.frames) == 0 {
 		return io.EOF
 	}
 	if !r.moved && len(r.frames) == 0 {
-		return v.where(r.tail) // no group begins at tail
+		return v.checkPosition(r.tail) // no group begins at tail
 	}
-	return fmt.Errorf("%w: nothing is behind %v, and the journal ends with %v", journal.ErrLost, r.tail, v.end)
+	return fmt.Errorf("%w: nothing follows %v, but the journal ends with %v", journal.ErrLost, r.tail, v.end)
 }
 
 // fetch reads frames from the database, and where the journal begins and ends.
@@ -166,7 +166,7 @@ func (r *reader) take(ctx context.Context, f *frame) error {
 	if n := len(r.frames); f.number != n || f.of <= n || f.group.Before != r.tail ||
 		n > 0 && (f.group.After != r.frames[0].group.After || f.group.Term != r.frames[0].group.Term ||
 			f.of != r.frames[0].of) {
-		return fmt.Errorf("%w: part %d of %d of a group behind %v in the place of part %d behind %v",
+		return fmt.Errorf("%w: frame %d of %d of the group after %v in the place of frame %d after %v",
 			journal.ErrForked, f.number, f.of, f.group.Before, n, r.tail)
 	}
 	text, err := r.unseal(ctx, f)

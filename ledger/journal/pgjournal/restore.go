@@ -18,36 +18,37 @@ func (j *Journal) restore(ctx context.Context, w journal.Wanted) error {
 	digits, is := strings.CutPrefix(w.Name, "postgres:")
 	if id, err := hex.DecodeString(digits); !is || err != nil || copy(j.id[:], id) != len(j.id) ||
 		len(id) != len(j.id) || !fits(w.At) {
-		return fmt.Errorf("%w: no journal of this kind: %.60q", journal.ErrForked, w.Name)
+		return fmt.Errorf("%w: %.60q is not the name of a journal in PostgreSQL", journal.ErrForked, w.Name)
 	}
-	behind := false
+	mustReplace := false
 	if err := j.using(ctx, func(s *session) error {
 		if err := j.install(ctx, s); err != nil {
 			return err
 		}
-		v, err := j.lookBy(ctx, s, journal.Position{})
-		if behind = errors.Is(err, fs.ErrNotExist); behind {
+		v, err := j.readViewBy(ctx, s, journal.Position{})
+		if mustReplace = errors.Is(err, fs.ErrNotExist); mustReplace {
 			return nil
 		}
 		if err == nil && v.id != j.id {
 			err = j.replacedBy(v)
 		}
-		behind = err == nil && v.end.Events < w.At.Events
+		mustReplace = err == nil && v.end.Events < w.At.Events
 		return err
-	}); err != nil || !behind {
+	}); err != nil || !mustReplace {
 		return err
 	}
-	term, accept, err := j.told(ctx, w.At)
+	term, accept, err := j.checkAcknowledged(ctx, w.At)
 	if err != nil {
 		return err
 	}
 	return j.using(ctx, func(s *session) error { return j.replace(ctx, s, w.At, term, accept) })
 }
 
-// told returns the highest term that any host has recorded, and whether a loss is accepted. It
-// returns a [*LostError] if a position was acknowledged that is not up to at.
-func (j *Journal) told(ctx context.Context, at journal.Position) (term uint64, accept bool, err error) {
-	seen, err := j.seen(ctx)
+// checkAcknowledged returns the highest term that any host has recorded, and whether a loss is
+// accepted. It returns a [*LostError] if a position after at, or in another history, was
+// acknowledged.
+func (j *Journal) checkAcknowledged(ctx context.Context, at journal.Position) (term uint64, accept bool, err error) {
+	seen, err := j.askMarks(ctx)
 	if err != nil {
 		return 0, false, err
 	}
@@ -56,7 +57,7 @@ func (j *Journal) told(ctx context.Context, at journal.Position) (term uint64, a
 		term = max(term, host.found.term)
 		m := host.found.mark
 		if has := m.Position.Events < at.Events || m.Position == at; m.Term > 0 && !has && !accept {
-			return 0, false, &LostError{End: at, Told: m.Position, Host: host.of.Name()}
+			return 0, false, &LostError{End: at, Acknowledged: m.Position, Host: host.of.Name()}
 		}
 	}
 	return term, accept, nil
@@ -79,7 +80,7 @@ func (j *Journal) replace(ctx context.Context, s *session, at journal.Position, 
 		}
 		n, err = s.change(ctx, createSQL, j.ledger, j.id, at.Events, at.Root[:], j.Host, term+1, 0, []byte{}, conceded)
 		if err == nil && n != 1 {
-			err = fmt.Errorf("%w: the journal was not made", errServer)
+			err = fmt.Errorf("%w: the journal was not created", errServer)
 		}
 		return err
 	})

@@ -11,17 +11,17 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// A database that was put back to an earlier state, and may have been claimed there by another
-// host, is not taken for one that another host goes on with: what it lacks is lost.
+// An append to a database that was restored to an earlier state returns ErrRestored. It does not
+// return ErrFenced, even if another host has claimed the journal since.
 func TestAppend_DatabaseWasPutBack_IsRestored(t *testing.T) {
 	s := shared(t)
 	for name, change := range map[string]string{
 		"an older term":                   "term = term - 1",
 		"another host has claimed it":     "term = term + 1, host = 'b'",
-		"the same term, and less is told": "term = term",
+		"the same term, and fewer events": "term = term",
 	} {
 		h := newHosts(t, s.Database(t, "journals"), "a", "b")
-		a := started(t, h, "a")
+		a := newAuthor(t, h, "a")
 		a.add("is kept")
 		s.Exec(t, "journals", "CREATE TABLE kept AS SELECT * FROM sluice.heads")
 		a.add("is lost")
@@ -34,8 +34,8 @@ func TestAppend_DatabaseWasPutBack_IsRestored(t *testing.T) {
 	}
 }
 
-// A pool that hands out connections by the transaction, or the statement, loses the statements that
-// a session has prepared, and refuses transactions: the error names its setting.
+// A connection pool in transaction or statement mode loses prepared statements and settings. The
+// error names the setting of the pool.
 func TestAppend_StatementsOfTheSessionAreGone_NamesThePoolMode(t *testing.T) {
 	s := shared(t)
 	for name, does := range map[string]string{
@@ -43,7 +43,7 @@ func TestAppend_StatementsOfTheSessionAreGone_NamesThePoolMode(t *testing.T) {
 		"other settings":     `PERFORM set_config('client_min_messages', 'error', false)`,
 	} {
 		h := newHosts(t, s.Database(t, "journals"), "a", "b")
-		a := started(t, h, "a")
+		a := newAuthor(t, h, "a")
 		s.Exec(t, "journals", `
 			CREATE FUNCTION change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN `+does+`; RETURN NULL; END $$;
 			CREATE TRIGGER change AFTER INSERT ON sluice.frames FOR EACH ROW EXECUTE FUNCTION change();`)

@@ -69,10 +69,10 @@ CREATE TABLE @.bases (
 INSERT INTO @.version VALUES (1);
 `
 
-// sure is true if a commit of this session waits for the flush to disk, here and on the configured
-// standbys. The server must also warn when it stops waiting for them. A connection pool can run a
-// statement in another session, which does not have these settings.
-const sure = `current_setting('synchronous_commit') IN ('on', 'remote_apply')
+// isDurable is true if a commit of this session waits for the flush to disk, here and on the
+// configured standbys. The server must also warn when it stops waiting for them. A connection pool
+// can run a statement in another session, which does not have these settings.
+const isDurable = `current_setting('synchronous_commit') IN ('on', 'remote_apply')
 	AND current_setting('client_min_messages') = 'warning'
 	AND NOT pg_is_in_recovery()`
 
@@ -113,11 +113,11 @@ const (
 	createSQL = with + `
 	INSERT INTO @.heads (ledger, journal, term, events, root, begin_events, begin_root, erased_events,
 		erased_root, conceded, begun, host, claimed)
-	SELECT $2, $3, $7, $4, $5, $4, $5, $8, $9, $10, 0, $6, now() WHERE ` + sure + `
+	SELECT $2, $3, $7, $4, $5, $4, $5, $8, $9, $10, 0, $6, now() WHERE ` + isDurable + `
 	ON CONFLICT (ledger) DO NOTHING` + count
 
-	// lookSQL reads what is known of the journal, and whether a group ends at $3 and $4.
-	lookSQL = `SELECT $1::bigint, pg_is_in_recovery(), h.journal, h.term, h.events, h.root, h.begin_events,
+	// viewSQL reads the view of the journal, and whether a group ends at $3 and $4.
+	viewSQL = `SELECT $1::bigint, pg_is_in_recovery(), h.journal, h.term, h.events, h.root, h.begin_events,
 		h.begin_root, h.erased_events, h.erased_root, h.conceded,
 	h.begun, h.host, coalesce(` + isEnd + `, false),
 	(SELECT json_agg(s ORDER BY events) FROM @.segments s WHERE s.ledger = $2),
@@ -132,7 +132,7 @@ FROM (SELECT) one LEFT JOIN @.heads h ON h.ledger = $2`
 	claimSQL = `WITH head AS (
 	UPDATE @.heads SET term = greatest(term, $4) + 1, conceded = CASE WHEN $5 THEN greatest(term, $4) + 1
 		ELSE conceded END, host = $6, claimed = now()
-	WHERE ledger = $2 AND journal = $3 AND begun = $9 AND (NOT $5 OR (events, root) = ($7, $8)) AND ` + sure + `
+	WHERE ledger = $2 AND journal = $3 AND begun = $9 AND (NOT $5 OR (events, root) = ($7, $8)) AND ` + isDurable + `
 	RETURNING *), base AS (
 	` + intoBases + ` SELECT ledger, host, begin_events, begin_root, 'epoch' FROM head` + inPlace + `)
 SELECT $1::bigint, head.term, head.events, head.root FROM (SELECT) one LEFT JOIN head ON true`
@@ -150,7 +150,7 @@ WHERE pid = ANY(pg_blocking_pids($2)) AND usename = session_user
 	raiseSQL = `WITH head AS (
 	UPDATE @.heads SET term = $5 + 1
 	WHERE ledger = $2 AND journal = $3 AND term BETWEEN $4 AND $5 AND host = $6
-		AND (NOT $7 OR current_setting('synchronous_standby_names') <> '') AND ` + sure + `
+		AND (NOT $7 OR current_setting('synchronous_standby_names') <> '') AND ` + isDurable + `
 	RETURNING term, events, root)
 SELECT $1::bigint, head.term, head.events, head.root FROM (SELECT) one LEFT JOIN head ON true`
 
@@ -158,7 +158,7 @@ SELECT $1::bigint, head.term, head.events, head.root FROM (SELECT) one LEFT JOIN
 	appendSQL = `WITH head AS (
 	UPDATE @.heads SET events = $7, root = $8, begun = begun + CASE WHEN $15 THEN 1 ELSE 0 END
 	WHERE ledger = $2 AND journal = $3 AND term = $13 AND events = $5 AND root = $6
-		AND (NOT $14 OR current_setting('synchronous_standby_names') <> '') AND ` + sure + `
+		AND (NOT $14 OR current_setting('synchronous_standby_names') <> '') AND ` + isDurable + `
 	RETURNING ledger), segment AS (
 	INSERT INTO @.segments (ledger, events, term, number) SELECT ledger, $5, $10, $11 FROM head WHERE $15), frame AS (
 	` + intoFrames + `
@@ -195,7 +195,7 @@ ORDER BY f.events, f.frame`
 		begin_root = CASE WHEN events = $5 THEN root
 			ELSE (SELECT f.root FROM @.frames f WHERE f.ledger = $2 AND f.events = $5 AND f.frame = 0) END
 	WHERE ledger = $2 AND journal = $3 AND term = $4 AND begin_events <= $5 AND events >= $5
-		AND ` + sure + ` RETURNING 1), gone AS (
+		AND ` + isDurable + ` RETURNING 1), gone AS (
 	DELETE FROM @.segments WHERE ledger = $2 AND events = ANY($6) AND EXISTS (SELECT FROM head))
 SELECT $1::bigint, (SELECT count(*) FROM head)`
 
@@ -225,15 +225,16 @@ WHERE f.ledger = $2 AND NOT EXISTS (
 	// erasedSQL records up to where the keys are destroyed.
 	erasedSQL = with + `
 	UPDATE @.heads SET erased_events = $5, erased_root = $6
-	WHERE ledger = $2 AND journal = $3 AND term = $4 AND erased_events <= $5 AND begin_events >= $5 AND ` + sure + count
+	WHERE ledger = $2 AND journal = $3 AND term = $4 AND erased_events <= $5 AND begin_events >= $5
+		AND ` + isDurable + count
 
 	// settleSQL commits a message, which blocks no other transaction.
 	settleSQL = `SELECT $1::bigint, (SELECT count(pg_logical_emit_message(true, 'sluice', '')) FROM @.heads
-		WHERE ledger = $2 AND journal = $3 AND ` + sure + `)`
+		WHERE ledger = $2 AND journal = $3 AND ` + isDurable + `)`
 
 	// foldedSQL records how far the base of a host reaches.
 	foldedSQL = with + intoBases + ` SELECT ledger, $6, $3, $4, now() FROM @.heads h
-	WHERE ledger = $2 AND journal = $5 AND ` + isEnd + ` AND ` + sure + inPlace + count
+	WHERE ledger = $2 AND journal = $5 AND ` + isEnd + ` AND ` + isDurable + inPlace + count
 
 	// leftSQL records how far the base of the host that has the journal reaches. It runs in a
 	// transaction that has cut the journal at most up to there.
@@ -283,7 +284,7 @@ func (j *Journal) install(ctx context.Context, s *session) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("make the tables: %w", err)
+		return fmt.Errorf("create the tables: %w", err)
 	}
 	return j.checkVersion(ctx, s)
 }
@@ -306,7 +307,7 @@ func (j *Journal) checkVersion(ctx context.Context, s *session) error {
 // create creates the tables and the journal, which begins at a position.
 func (j *Journal) create(ctx context.Context, at journal.Position) error {
 	if !fits(at) {
-		return fmt.Errorf("%w: it cannot begin at event %d", ErrOptions, at.Events)
+		return fmt.Errorf("%w: a journal cannot begin at event %d", ErrOptions, at.Events)
 	}
 	if err := j.using(ctx, func(s *session) error {
 		if err := j.install(ctx, s); err != nil {
@@ -316,7 +317,7 @@ func (j *Journal) create(ctx context.Context, at journal.Position) error {
 		_, _ = rand.Read(id[:])
 		made, err := s.change(ctx, createSQL, j.ledger, id, at.Events, at.Root[:], j.Host, 0, at.Events, at.Root[:], 0)
 		if err == nil && made != 1 {
-			err = fmt.Errorf("%w: the ledger has a journal", fs.ErrExist)
+			err = fmt.Errorf("%w: the ledger already has a journal", fs.ErrExist)
 		}
 		return err
 	}); err != nil {
@@ -331,7 +332,7 @@ func (j *Journal) find(ctx context.Context) error {
 		if err := j.checkVersion(ctx, s); err != nil {
 			return err
 		}
-		v, err := j.lookBy(ctx, s, journal.Position{})
+		v, err := j.readViewBy(ctx, s, journal.Position{})
 		if err == nil {
 			j.id = v.id
 		}

@@ -39,9 +39,9 @@ type frame struct {
 	body    []byte
 }
 
-// place returns the additional data of a frame, which bind it to its place in the journal. A frame
-// that was sealed for one place cannot be opened in another.
-func (f *frame) place(id [16]byte) []byte {
+// additionalData returns the additional data of a frame, which bind it to its place in the journal.
+// A frame that was sealed for one place cannot be opened in another.
+func (f *frame) additionalData(id [16]byte) []byte {
 	b := append([]byte("sluice pgjournal 1"), id[:]...)
 	for _, n := range []uint64{f.segment.Term, f.segment.Number, f.group.Term, f.group.Before.Events,
 		f.group.After.Events, uint64(f.number), uint64(f.of)} {
@@ -52,14 +52,14 @@ func (f *frame) place(id [16]byte) []byte {
 
 // seal encrypts a part of the plaintext as the body of the frame.
 func (f *frame) seal(a cipher.AEAD, id [16]byte, text []byte) {
-	f.body = a.Seal(make([]byte, 0, len(text)+overhead), nil, text, f.place(id))
+	f.body = a.Seal(make([]byte, 0, len(text)+overhead), nil, text, f.additionalData(id))
 }
 
 // open returns the plaintext of the body. ErrCorrupt: the body is damaged, or belongs elsewhere.
 func (f *frame) open(a cipher.AEAD, id [16]byte) ([]byte, error) {
-	text, err := a.Open(nil, nil, f.body, f.place(id))
+	text, err := a.Open(nil, nil, f.body, f.additionalData(id))
 	if err != nil {
-		return nil, fmt.Errorf("%w: the group behind event %d does not open with its key", errs.ErrCorrupt,
+		return nil, fmt.Errorf("%w: the group after event %d cannot be decrypted with its key", errs.ErrCorrupt,
 			f.group.Before.Events)
 	}
 	return text, nil
@@ -93,7 +93,7 @@ func framesOf(g journal.Group, in keyholder.Segment, a cipher.AEAD, id [16]byte)
 	text := textOf(g)
 	of := (len(text) + frameSize - 1) / frameSize
 	if of > math.MaxInt32 {
-		return nil, fmt.Errorf("%w: a group of %d bytes", journal.ErrRejected, len(text))
+		return nil, fmt.Errorf("%w: a group of %d bytes is too large", journal.ErrRejected, len(text))
 	}
 	g.Records = nil
 	for i := range of {

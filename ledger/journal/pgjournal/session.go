@@ -18,17 +18,17 @@ import (
 var (
 	// errServer is an [ErrOptions]: the server is a standby, read-only, does not flush, or is not
 	// PostgreSQL.
-	errServer = fmt.Errorf("%w: not a server for a journal", ErrOptions)
+	errServer = fmt.Errorf("%w: the server cannot hold a journal", ErrOptions)
 
 	// errPooled is returned if statements of one session ran in different ones.
-	errPooled = errors.New("this is not one session: " + poolMode)
+	errPooled = errors.New("the statements did not run in one session: " + poolMode)
 	// errMixed is returned if an answer belongs to another query. The connection is not used any
 	// more.
-	errMixed = errors.New("the answer is to another question: something between this host and the database repeats " +
-		"or drops what is sent")
+	errMixed = errors.New("the answer belongs to another query: a proxy between this host and the database repeats " +
+		"or drops messages")
 	// errWarned is returned if the server has sent a warning. The statement was executed. The most
 	// important warning is that the server stopped waiting for standbys.
-	errWarned = errors.New("the database has done it, and warned")
+	errWarned = errors.New("the database has executed the statement, and sent a warning")
 )
 
 // poolMode is the advice where settings, statements and transactions do not last as long as a
@@ -111,7 +111,7 @@ func (o *settings) dial(ctx context.Context) (*session, error) {
 	if s.conn, err = pgx.ConnectConfig(ctx, c); err != nil {
 		return nil, connectError(err)
 	}
-	if err := s.suit(ctx, o.Host, o.Timeout); err != nil {
+	if err := s.configure(ctx, o.Host, o.Timeout); err != nil {
 		s.close()
 		return nil, err
 	}
@@ -122,9 +122,9 @@ func (o *settings) dial(ctx context.Context) (*session, error) {
 // PostgreSQL truncates it.
 const applicationName = "sluice "
 
-// suit configures the session, including what its commits wait for, and checks that the server is
-// suitable.
-func (s *session) suit(ctx context.Context, host string, timeout time.Duration) error {
+// configure configures the session, including what its commits wait for, and checks that the server
+// is suitable.
+func (s *session) configure(ctx context.Context, host string, timeout time.Duration) error {
 	var standby bool
 	var number int
 	var flushes, readOnly, text, ignore string
@@ -146,15 +146,15 @@ func (s *session) suit(ctx context.Context, host string, timeout time.Duration) 
 	case err != nil:
 		return err
 	case !strings.HasPrefix(text, "PostgreSQL ") || strings.Contains(text, "-YB-"):
-		return fmt.Errorf("%w: it is %.60q, which speaks like PostgreSQL", errServer, text)
+		return fmt.Errorf("%w: it is %.60q, which only speaks PostgreSQL's protocol", errServer, text)
 	case number < oldestVersion:
-		return fmt.Errorf("%w: its version is %d", errServer, number)
+		return fmt.Errorf("%w: its version is %d, at least %d is needed", errServer, number, oldestVersion)
 	case standby:
 		return fmt.Errorf("%w: it is a standby; a journal is read and written on the primary only", errServer)
 	case readOnly != "off":
 		return fmt.Errorf("%w: it is read-only", errServer)
 	case flushes != "on":
-		return fmt.Errorf("%w: it runs with fsync=%s, and so keeps nothing for sure", errServer, flushes)
+		return fmt.Errorf("%w: it runs with fsync=%s, so a crash can lose commits", errServer, flushes)
 	}
 	return nil
 }
@@ -237,10 +237,10 @@ type step struct {
 	args []any
 }
 
-// together runs steps in one transaction. It returns false, and changes nothing, if the first step
-// changes no row. It fails if any other step does not change one row. It commits only after each
-// step has reported its count, because a proxy may have dropped a step.
-func (s *session) together(ctx context.Context, steps []step) (changed bool, err error) {
+// inTransaction runs steps in one transaction. It returns false, and changes nothing, if the first
+// step changes no row. It fails if any other step does not change one row. It commits only after
+// each step has reported its count, because a proxy may have dropped a step.
+func (s *session) inTransaction(ctx context.Context, steps []step) (changed bool, err error) {
 	if len(steps) == 1 {
 		n, err := s.change(ctx, steps[0].sql, steps[0].args...)
 		return n == 1, err
@@ -257,7 +257,7 @@ func (s *session) together(ctx context.Context, steps []step) (changed bool, err
 			return false, s.command(ctx, "ROLLBACK")
 		}
 		if n != 1 {
-			return false, fmt.Errorf("step %d of %d has changed %d rows", i+1, len(steps), n)
+			return false, fmt.Errorf("step %d of %d has changed %d rows instead of 1", i+1, len(steps), n)
 		}
 	}
 	return true, s.command(ctx, "COMMIT")

@@ -35,7 +35,7 @@ func (j *Journal) trim(ctx context.Context, through journal.Position) error {
 	err := t.run(ctx)
 	if errors.Is(err, journal.ErrFenced) && t.overtaken() {
 		err = errors.New("the outcome of an append was resolved during the trim, which raised the term; the next " +
-			"trim goes on")
+			"trim continues")
 	}
 	if err == nil || errors.Is(err, journal.ErrRejected) || errors.Is(err, errs.ErrCorrupt) {
 		return err
@@ -57,24 +57,24 @@ type trim struct {
 // run does the steps of a trim: it decides how far to go, cuts the journal there, and destroys the
 // keys.
 func (t *trim) run(ctx context.Context) error {
-	if err := t.enter(ctx); err != nil {
+	if err := t.begin(ctx); err != nil {
 		return err
 	}
-	if err := t.await(ctx); err != nil {
+	if err := t.awaitCut(ctx); err != nil {
 		return err
 	}
-	v, err := t.look(ctx, t.through)
+	v, err := t.readView(ctx, t.through)
 	if err != nil {
 		return err
 	}
 	t.erased = v.erased
 	switch {
 	case v.term != t.term:
-		return fmt.Errorf("%w: %d, by host %s; this one has %d", journal.ErrFenced, v.term, v.host, t.term)
+		return fmt.Errorf("%w: term %d, by host %s; this handle has %d", journal.ErrFenced, v.term, v.host, t.term)
 	case t.through.Events <= v.erased.Events:
 		return nil
 	case t.through.Events >= v.begin.Events:
-		if err := v.where(t.through); err != nil {
+		if err := v.checkPosition(t.through); err != nil {
 			return err
 		}
 	}
@@ -99,9 +99,9 @@ func (t *trim) overtaken() bool {
 	return t.term != 0 && t.Journal.term > t.term
 }
 
-// enter reads the term. It closes the segment that is being written if that will be trimmed, so
+// begin reads the term. It closes the segment that is being written if that will be trimmed, so
 // that no group is added to it during the trim.
-func (t *trim) enter(ctx context.Context) error {
+func (t *trim) begin(ctx context.Context) error {
 	if err := t.writing.Lock(ctx); err != nil {
 		return err
 	}
@@ -124,10 +124,10 @@ func (t *trim) enter(ctx context.Context) error {
 	return nil
 }
 
-// await waits for an earlier cut that may still be in progress, because its connection broke while
-// it waited for a standby. Its changes are invisible until it ends, and the visible state decides
-// which keys are destroyed.
-func (t *trim) await(ctx context.Context) error {
+// awaitCut waits for an earlier cut that may still be in progress, because its connection broke
+// while it waited for a standby. Its changes are invisible until it ends, and the visible state
+// decides which keys are destroyed.
+func (t *trim) awaitCut(ctx context.Context) error {
 	return t.using(ctx, func(s *session) error {
 		if err := s.command(ctx, "BEGIN"); err != nil {
 			return err
@@ -139,7 +139,7 @@ func (t *trim) await(ctx context.Context) error {
 	})
 }
 
-// allowed returns the event up to which Trim may go now. If that is less than asked for, held has
+// allowed returns the event up to which Trim may go now. If that is less than requested, held has
 // the reason, and a segment begins at goal.
 func (t *trim) allowed(v view) (goal uint64, held error) {
 	others, least := 0, t.through.Events
@@ -147,17 +147,17 @@ func (t *trim) allowed(v view) (goal uint64, held error) {
 		if b.Host == t.Host {
 			continue
 		}
-		if !b.left() {
+		if !b.hadJournal() {
 			others++
 		}
 		if b.Events < t.through.Events {
 			least = min(least, b.Events)
-			held = errors.Join(held, b.lags())
+			held = errors.Join(held, b.lagError())
 		}
 	}
 	if others < t.Bases {
 		return v.begin.Events, errors.Join(held,
-			fmt.Errorf("%d other hosts have a base of their own, of %d that are wanted", others, t.Bases))
+			fmt.Errorf("%d other hosts have a base of their own, %d are needed", others, t.Bases))
 	}
 	if held == nil {
 		return t.through.Events, nil
@@ -171,13 +171,13 @@ func (t *trim) allowed(v view) (goal uint64, held error) {
 	return goal, held
 }
 
-// lags returns the error for a base that does not have everything that is to be trimmed.
-func (b base) lags() error {
-	if b.left() {
-		return fmt.Errorf("host %s had the journal, and has up to event %d only; it has not followed since: start it "+
-			"with --standby, or dismiss it", b.Host, b.Events)
+// lagError returns the error for a base that does not have everything that is to be trimmed.
+func (b base) lagError() error {
+	if b.hadJournal() {
+		return fmt.Errorf("host %s had the journal, and its base has only up to event %d; it has not followed since: "+
+			"start it with --standby, or dismiss it", b.Host, b.Events)
 	}
-	return fmt.Errorf("host %s has folded up to event %d only, as it said %v ago", b.Host, b.Events,
+	return fmt.Errorf("host %s has folded only up to event %d, as it reported %v ago", b.Host, b.Events,
 		time.Duration(b.Seconds)*time.Second)
 }
 
@@ -271,7 +271,7 @@ func (t *trim) cutBy(ctx context.Context, s *session, goal uint64, dead []uint64
 	// Once another host has claimed the journal, the base of this one counts, too, until it is
 	// dismissed.
 	add(leftSQL, t.through.Events, t.through.Root[:])
-	changed, err := s.together(ctx, steps)
+	changed, err := s.inTransaction(ctx, steps)
 	if err == nil && !changed {
 		err = fmt.Errorf("%w: the journal was not cut at event %d", journal.ErrFenced, goal)
 	}
@@ -281,7 +281,7 @@ func (t *trim) cutBy(ctx context.Context, s *session, goal uint64, dead []uint64
 // destroy removes the rows before the begin of the journal. Then it makes all holders destroy the
 // keys of the segments that are gone.
 func (t *trim) destroy(ctx context.Context) error {
-	v, err := t.look(ctx, t.through)
+	v, err := t.readView(ctx, t.through)
 	if err != nil {
 		return err
 	}
@@ -300,7 +300,7 @@ func (t *trim) destroy(ctx context.Context) error {
 		return struct{}{}, h.Keep(ctx, t.Name(), t.below, live)
 	}) {
 		if a.err != nil {
-			all = errors.Join(all, fmt.Errorf("keys may be left with %s: %w", a.of.Name(), a.err))
+			all = errors.Join(all, fmt.Errorf("keys may be left on host %s: %w", a.of.Name(), a.err))
 		}
 	}
 	if all != nil {
@@ -334,7 +334,7 @@ func (t *trim) sweep(ctx context.Context) error {
 		}
 		n, err := s.change(ctx, straySQL, t.ledger)
 		if err == nil && n != 0 {
-			err = fmt.Errorf("%w: %d frames are of no segment", errs.ErrCorrupt, n)
+			err = fmt.Errorf("%w: %d frames belong to no segment", errs.ErrCorrupt, n)
 		}
 		return err
 	})

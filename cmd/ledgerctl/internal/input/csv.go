@@ -17,43 +17,43 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// IDColumn says how objects are identified in a CSV file. A flag that was forgotten must not draw
-// from another object: rows are numbered only when that is asked for.
+// IDColumn are the flags for the ids of objects in a CSV file. Rows are numbered only if a flag
+// requests it, because a forgotten flag must not draw from another object.
 type IDColumn struct {
 	ID     string `flag:"id-column" default:"id"`  // "" for the number of the row, from 1
 	ByRow  bool   `flag:"id-rows,not=id-column"`   // as if ID were ""
-	Prefix string `flag:"id-prefix,needs=id-rows"` // comes before the numbers of rows
-	Raw    bool   `flag:"raw-cells"`               // cells are taken as they are (see [plain])
+	Prefix string `flag:"id-prefix,needs=id-rows"` // precedes the numbers of rows
+	Raw    bool   `flag:"raw-cells"`               // cells are not unescaped (see [plain])
 }
 
-// Columns says which columns of a CSV file to use.
+// Columns are the columns of a CSV file to use.
 type Columns struct {
 	IDColumn
 	Value string `flag:"value-column"` // "" for none
-	// If Value is "", guess takes the column named like the question, or else the only one left
-	// besides id, unless strict forbids the latter.
+	// If Value is "", guess selects the column with the name of the question, or else the only one
+	// besides the ids. strict forbids the latter.
 	guess    bool
 	question string
 	strict   bool
-	Skipped  *int // if set, rows with nothing in the value column are left out and counted here
-	Optional bool // a file without the value column is one without such rows
+	Skipped  *int // if set, rows with an empty value are left out and counted here
+	Optional bool // the file may have no value column; then no row is left out
 }
 
 // Entry is one row of a CSV file. The value may be a true value: no error or message may contain
 // it.
 type Entry struct {
-	Object string // its id
+	Object string // id of the object
 	value  string
 	line   int
 }
 
-// maxRecord bounds one record of a CSV file, in bytes. A stray quote, or a file that is no CSV,
-// then ends in an error rather than in memory.
+// maxRecord is the largest size of one record of a CSV file, in bytes. It bounds the memory for a
+// file with a stray quote, or one that is not CSV.
 const maxRecord = 1 << 20
 
 var errRecordSize = errors.New("record too long")
 
-// budget passes on at most left bytes; the reader of records renews it before each record.
+// budget is a reader of at most left bytes. The reader of records renews left before each record.
 type budget struct {
 	in   io.Reader
 	left int
@@ -69,18 +69,18 @@ func (b *budget) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// sheet is a CSV file being read. No error of it contains anything of the file but line numbers:
-// the id column, named by mistake, could be the one with the true values.
+// sheet is a CSV file that is being read. Its errors contain line numbers, but no cell: a wrong
+// --id-column could name the column of the true values.
 type sheet struct {
 	file    string
 	budget  *budget
 	records *csv.Reader
-	width   int            // columns
-	id      int            // place of the id column, or absent
-	value   int            // place of the value column, or absent
+	width   int            // number of columns
+	id      int            // index of the id column, or absent
+	value   int            // index of the value column, or absent
 	line    int            // the last line read
-	row     int            // data rows so far
-	raw     bool           // cells are taken as they are
+	row     int            // number of data rows so far
+	raw     bool           // cells are not unescaped
 	prefix  string         // of the numbers of rows
 	title   string         // of the id column
 	first   map[string]int // the line of each id
@@ -88,9 +88,10 @@ type sheet struct {
 
 const absent = -1
 
-// readCSV yields the rows of a CSV file in order. In a file of a single column a blank line is a
-// row with an empty field: otherwise filling it in later would shift the numbers of all rows after
-// it. The iteration ends with the first error.
+// readCSV yields the rows of a CSV file in order. The iteration ends with the first error.
+//
+// In a file of a single column, a blank line is a row with an empty field. If it were skipped, the
+// numbers of all later rows would change once the field is filled in.
 func readCSV(file string, in io.Reader, c Columns) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		s := newSheet(file, in)
@@ -129,6 +130,7 @@ func (s *sheet) fail(format string, args ...any) error {
 	return output.InputError("", "%s: %w", s.file, fmt.Errorf(format, args...))
 }
 
+// readHeader reads the first row, and finds the columns.
 func (s *sheet) readHeader(c Columns) error {
 	header, err := s.read()
 	if err == io.EOF {
@@ -165,12 +167,12 @@ func (s *sheet) readHeader(c Columns) error {
 }
 
 const (
-	idHint = "the first row must name the columns; --id-column names the one with the ids, and with --id-rows " +
+	idHint = "the first row must name the columns; --id-column names the column of the ids, and with --id-rows " +
 		"the rows are numbered from 1"
-	valueHint = "the first row must name the columns, in the same spelling"
+	valueHint = "the first row must name the columns, with the same spelling"
 )
 
-// find returns the place of a named column.
+// find returns the index of the column with a name, or absent for the name "".
 func (s *sheet) find(header []string, name, hint string) (int, error) {
 	place := absent
 	if name == "" {
@@ -191,14 +193,15 @@ func (s *sheet) find(header []string, name, hint string) (int, error) {
 	return place, nil
 }
 
-// mostTitles is how many columns an error lists, and mostTitle how many bytes of each.
+// mostTitles is the largest number of columns that an error lists, and mostTitle the largest number
+// of bytes of each.
 const mostTitles, mostTitle = 20, 40
 
-// otherTitles returns the columns that there are, for an error. It returns "" if the first row may
-// be data, of a file without a header: if it has a number or something that is not a name, or if
-// one of the next rows has the same in that column. The file is not used any more.
+// otherTitles returns the titles of the columns, for an error. It returns "" if the first row may
+// be data of a file without a header: if it has a number or a text that is not a name, or if one of
+// the next rows has the same text in that column. The sheet cannot be read after the call.
 func (s *sheet) otherTitles(header []string) string {
-	header = slices.Clone(header) // its memory is reused
+	header = slices.Clone(header) // s.read reuses its memory
 	for _, title := range header {
 		if isDecimal(title) || ledger.CheckName("column", title) != nil {
 			return ""
@@ -225,7 +228,7 @@ func (s *sheet) otherTitles(header []string) string {
 	return "; it has " + strings.Join(titles, ", ")
 }
 
-// guessValue takes the column named like the question, or else the only one besides that of the
+// guessValue selects the column with the name of the question, or else the only one besides the
 // ids.
 func (s *sheet) guessValue(header []string, c Columns) (err error) {
 	like := slices.Index(header, c.question)
@@ -233,21 +236,22 @@ func (s *sheet) guessValue(header []string, c Columns) (err error) {
 	case c.question != "" && like >= 0 && like != s.id:
 		s.value, err = s.find(header, c.question, valueHint)
 	case c.strict:
-		err = output.InputError("--question "+c.question+" with --value-column COLUMN takes them from any column",
-			"%s: the header has no column %q, which would have the true values of that question%s", s.file, c.question,
+		err = output.InputError("--question "+c.question+" with --value-column COLUMN selects any column",
+			"%s: the header has no column %q with the true values of the question of that name%s", s.file, c.question,
 			s.otherTitles(header))
 	case s.id == absent && s.width == 1:
 		s.value = 0
 	case s.id != absent && s.width == 2:
 		s.value = 1 - s.id
 	default:
-		err = output.UsageError("", "%s has %d columns: --value-column must name the one with the true values%s",
+		err = output.UsageError("", "%s has %d columns: --value-column must name the column of the true values%s",
 			s.file, s.width, s.otherTitles(header))
 	}
 	return err
 }
 
-// next returns the row of the next record, after those of blank lines that count.
+// next returns the rows up to the next record: one for each blank line of a single-column file, and
+// one for the record.
 func (s *sheet) next() (entries []Entry, err error) {
 	record, err := s.read()
 	if err != nil {
@@ -273,9 +277,9 @@ func (s *sheet) read() ([]string, error) {
 	case err == nil, err == io.EOF:
 		return record, err
 	case errors.Is(err, errRecordSize):
-		return nil, s.fail("the row behind line %d is longer than %d bytes; is a quote not closed?", s.line, maxRecord)
+		return nil, s.fail("the row after line %d is longer than %d bytes; is a quote not closed?", s.line, maxRecord)
 	case errors.Is(err, csv.ErrFieldCount) && errors.As(err, &syntax):
-		return nil, s.fail("line %d has %d fields where the header has %d", syntax.StartLine, len(record), s.width)
+		return nil, s.fail("line %d has %d fields, and the header has %d", syntax.StartLine, len(record), s.width)
 	case errors.As(err, &syntax):
 		return nil, s.fail("line %d: %w", syntax.StartLine, syntax.Err)
 	default:
@@ -290,7 +294,7 @@ func (s *sheet) lastLine(record []string) int {
 	return line + strings.Count(record[last], "\n")
 }
 
-// add adds the row of a record.
+// add appends the row of a record to a list.
 func (s *sheet) add(to []Entry, record []string, line int) (_ []Entry, err error) {
 	s.row++
 	e := Entry{Object: s.prefix + strconv.Itoa(s.row), line: line}
@@ -305,7 +309,7 @@ func (s *sheet) add(to []Entry, record []string, line int) (_ []Entry, err error
 	return append(to, e), nil
 }
 
-// text returns what a cell says.
+// text returns the content of a cell.
 func (s *sheet) text(cell string) string {
 	if s.raw {
 		return cell
@@ -313,7 +317,7 @@ func (s *sheet) text(cell string) string {
 	return plain(cell)
 }
 
-// newID checks an id and returns a copy, so that it does not keep the record in memory.
+// newID checks an id and returns a copy of it, so that the id does not keep its record in memory.
 func (s *sheet) newID(id string, line int) (string, error) {
 	if id == "" {
 		return "", s.fail("line %d: the id is empty", line)
@@ -324,8 +328,8 @@ func (s *sheet) newID(id string, line int) (string, error) {
 	var name *api.NameError
 	switch err := ledger.CheckName("id", id); {
 	case errors.As(err, &name):
-		return "", output.InputError("ids are compared byte by byte and taken as they are: correct the file; a "+
-			"spreadsheet's CLEAN and TRIM help with blanks",
+		return "", output.InputError("ids are compared byte by byte: correct the file; CLEAN and TRIM of a spreadsheet "+
+			"remove such characters",
 			"%s: line %d, column %q: the id has %s (byte %d)", s.file, line, s.title, name.Fault, name.Offset)
 	case err != nil:
 		return "", s.fail("line %d, column %q: the id has %d bytes, which is too long for a name", line, s.title,

@@ -30,7 +30,7 @@ func read(in io.Reader, c Columns) (all []pair, err error) {
 	return all, nil
 }
 
-func TestReadCSV_ValidFiles_AreRead(t *testing.T) {
+func TestReadCSV_ValidFiles_YieldTheirRows(t *testing.T) {
 	both := Columns{IDColumn: IDColumn{ID: "id"}, Value: "v"}
 	value := Columns{Value: "v"}
 	for _, test := range []struct {
@@ -51,7 +51,7 @@ func TestReadCSV_ValidFiles_AreRead(t *testing.T) {
 		{"UTF-8", "id,v\nÑuñoa,sí\n", both, []pair{{"Ñuñoa", "sí"}}},
 		{"blank lines of one column count", "v\nY\n\n\nN\n", value, []pair{{"1", "Y"}, {"2", ""}, {"3", ""}, {"4", "N"}}},
 		{"a blank line at once", "v\n\nN\n", value, []pair{{"1", ""}, {"2", "N"}}},
-		{"blank line behind a record of two", "v\n\"Y\nZ\"\n\nN\n", value, []pair{{"1", "Y\nZ"}, {"2", ""}, {"3", "N"}}},
+		{"blank line after a record of two", "v\n\"Y\nZ\"\n\nN\n", value, []pair{{"1", "Y\nZ"}, {"2", ""}, {"3", "N"}}},
 		{"record of two CRLF lines", "v\r\n\"Y\r\nZ\"\r\n\r\nN\r\n", value, []pair{{"1", "Y\nZ"}, {"2", ""}, {"3", "N"}}},
 		{"blank lines of more columns do not", "id,v\n\na,Y\n\nb,N\n\n", both, []pair{{"a", "Y"}, {"b", "N"}}},
 		{"one column is the value", "v\nY\n", Columns{guess: true}, []pair{{"1", "Y"}}},
@@ -73,7 +73,7 @@ func TestReadCSV_ValidFiles_AreRead(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with a file, the error says where and not what stands there.
+// The error of an invalid file has the line or column, but no cell.
 func TestReadCSV_InvalidFiles_ErrorHasNoCell(t *testing.T) {
 	both := Columns{IDColumn: IDColumn{ID: "id"}, Value: "v"}
 	for _, test := range []struct {
@@ -103,17 +103,17 @@ func TestReadCSV_InvalidFiles_ErrorHasNoCell(t *testing.T) {
 		{"a tab in an id", "id,v\na,Y\n\"b\tSECRET\",Y\n", both, `f.csv: line 3, column "id": the id has U+0009, a control character (byte 1)`},
 		{"values named as ids, with a line end", "id,v\na,\"SECRET\nSECRET\"\n", Columns{IDColumn: IDColumn{ID: "v"}}, `line 2, column "v": the id has U+000A, a control character (byte 6)`},
 		{"id not UTF-8", "id,v\n\xff,SECRET\n", both, "line 2: the id is not UTF-8"},
-		{"too few fields", "id,v\na,Y\nSECRET\n", both, "line 3 has 1 fields where the header has 2"},
-		{"too many fields", "id,v\na,SECRET,SECRET\n", both, "line 2 has 3 fields where the header has 2"},
+		{"too few fields", "id,v\na,Y\nSECRET\n", both, "line 3 has 1 fields, and the header has 2"},
+		{"too many fields", "id,v\na,SECRET,SECRET\n", both, "line 2 has 3 fields, and the header has 2"},
 		{"stray quote", "id,v\na,SEC\"RET\n", both, "line 2: bare"},
 		{"open quote", "id,v\na,\"SECRET\nb,SECRET\n", both, "line 2: extraneous or missing"},
 		{"nothing to guess", "a,b\nSECRET,SECRET\n", Columns{guess: true}, "has 2 columns: --value-column"},
 		{"too much to guess", "id,b,c\na,SECRET,SECRET\n", Columns{IDColumn: IDColumn{ID: "id"}, guess: true}, "has 3 columns: --value-column"},
 		{"only the column of another question", "id,v\na,SECRET\n", Columns{IDColumn: IDColumn{ID: "id"}, guess: true, question: "q", strict: true}, `no column "q"`},
 		{"column like the question twice", "id,q,q\na,SECRET,SECRET\n", Columns{IDColumn: IDColumn{ID: "id"}, guess: true, question: "q"}, `column "q" twice`},
-		{"huge line", "id,v\na,Y\nb,SECRET" + strings.Repeat("x", 2*maxRecord) + "\n", both, "behind line 2 is longer than"},
-		{"huge header", strings.Repeat("SECRET,", maxRecord), both, "behind line 0 is longer than"},
-		{"open quote in a huge file", "id,v\na,\"SECRET\n" + strings.Repeat("b,SECRET\n", maxRecord/4), both, "behind line 1 is longer than"},
+		{"huge line", "id,v\na,Y\nb,SECRET" + strings.Repeat("x", 2*maxRecord) + "\n", both, "after line 2 is longer than"},
+		{"huge header", strings.Repeat("SECRET,", maxRecord), both, "after line 0 is longer than"},
+		{"open quote in a huge file", "id,v\na,\"SECRET\n" + strings.Repeat("b,SECRET\n", maxRecord/4), both, "after line 1 is longer than"},
 	} {
 		_, err := read(strings.NewReader(test.text), test.columns)
 		if err == nil || !strings.Contains(err.Error(), test.want) {
@@ -153,7 +153,7 @@ func TestReadCSV_FailingReader_FailsWithItsError(t *testing.T) {
 	}
 }
 
-func TestReadCSV_StoppedLoop_Ends(t *testing.T) {
+func TestReadCSV_LoopBreaks_IterationEnds(t *testing.T) {
 	n := 0
 	for range readCSV("f.csv", strings.NewReader("v\nY\n\nN\n"), Columns{Value: "v"}) {
 		if n++; n == 2 {
@@ -182,7 +182,7 @@ func FuzzReadCSV(f *testing.F) {
 		if byValue {
 			c.Value = "v"
 		}
-		c.Raw = true // matches knows of no apostrophes; FuzzGuarded does
+		c.Raw = true // matches does not remove apostrophes; FuzzGuarded tests that
 		got, err := read(bytes.NewReader(text), c)
 		if err != nil {
 			if _, code := output.Explain(err); code != output.ExitMisuse {
@@ -227,8 +227,8 @@ func matches(e pair, header, record []string, c Columns) bool {
 	return c.ID == "" || e.object == record[place]
 }
 
-// Memory follows the input: a CSV file may have one field without end, or a header without end.
-func TestReadCSV_AnyInput_TakesMemoryOfItsSize(t *testing.T) {
+// The memory for reading a file is proportional to its size, also for an endless field or header.
+func TestReadCSV_LargeInputs_MemoryIsProportional(t *testing.T) {
 	const size, fixed, times = 4 << 20, 2 << 20, 60
 	for name, text := range map[string]string{
 		"a quote without end":  "id,v\n\"" + strings.Repeat("x", size),

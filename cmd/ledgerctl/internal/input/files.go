@@ -1,5 +1,6 @@
-// Package input is what commands are given: flags, files, tables of people, and keys. It sees to it
-// that no command writes a file that it reads, and writes results whole or not at all.
+// Package input has the input of commands: flags, files, tables of people, and keys. It ensures
+// that no command writes a file that it reads, and that results are written completely or not at
+// all.
 package input
 
 import (
@@ -20,28 +21,28 @@ import (
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 )
 
-// Role is what a command does with a file.
+// Role is the use of a file by a command.
 type Role string
 
 const (
-	Reads  Role = "reads"  // it reads it
-	Writes Role = "writes" // it writes it, or replaces it
+	Reads  Role = "reads"
+	Writes Role = "writes" // the command creates or replaces it
 )
 
-// Form is how a flag names a file.
+// Form is the form in which a flag names a file.
 type Form string
 
 const (
-	ByName  Form = "FILE"      // by its name
-	AtName  Form = "@FILE"     // by its name after an @; without an @ the flag is the text itself
-	Labeled Form = "NAME=FILE" // by its name after another one
+	ByName  Form = "FILE"
+	AtName  Form = "@FILE"     // without an @, the flag is the text itself
+	Labeled Form = "NAME=FILE" // NAME is the name of a key
 )
 
-// FileNote is the annotation of flags and commands that name files: the role, the Form, and what a
-// file that is written is to a ledger. By it no command writes what it reads.
+// FileNote is the annotation of flags and commands that name files: the [Role], the [Form], and the
+// [ledgerfile.Kind] of a file that is written. [Files.CheckFiles] uses it.
 const FileNote = "sluice_file"
 
-// MarkArguments notes that the arguments of a command are files. Those that it writes are new
+// MarkArguments marks the arguments of a command as files. Files that the command writes are new
 // ledgers.
 func MarkArguments(cmd *cobra.Command, r Role) *cobra.Command {
 	cmd.Annotations = map[string]string{FileNote: string(r)}
@@ -50,33 +51,33 @@ func MarkArguments(cmd *cobra.Command, r Role) *cobra.Command {
 
 // Named is a file that a command line names.
 type Named struct {
-	By   string          // the flag, or FILE
-	Path string          // "-" for standard input or output
-	Role Role            // what the command does with it
-	Kind ledgerfile.Kind // of a file that it writes, if that is one of a ledger's
+	By   string // the flag, or FILE for an argument
+	Path string // "-" for standard input or output
+	Role Role
+	Kind ledgerfile.Kind // of a file that is written and belongs to a ledger
 }
 
-// Files are the files of one run of the program: those that the command line names, and its
+// Files are the files of one run of the program: the files that the command line names, and the
 // standard streams.
 type Files struct {
 	Out   *output.Printer // has standard output
 	Stdin io.Reader       // standard input
-	named []Named         // by the command line
-	own   []string        // the files of the ledgers that the command is about
+	named []Named         // on the command line
+	own   []string        // the files of the ledgers that the command uses
 
 	mu   sync.Mutex
-	read []input // those that were opened, and can be read once only
+	read []input // opened inputs that can be read only once
 }
 
-// input is an input that can be read once only: standard input, or a pipe.
+// input is an input that can be read only once: standard input, or a pipe.
 type input struct {
 	path string
-	info fs.FileInfo // nil if it is not known
+	info fs.FileInfo // nil if it is unknown
 }
 
-// Name finds the files that a command line names. db is the ledger's file; served is that of a
-// ledger that another process serves, or "". Neither they nor the files that belong to them are
-// overwritten, whether the command opens them or not.
+// Name collects the files that a command line names. db is the ledger's file. served is the file of
+// a ledger that another process serves, or "". Neither of them is overwritten, nor a file that
+// belongs to one of them, even if the command does not open it.
 func (s *Files) Name(cmd *cobra.Command, args []string, db, served string) {
 	all := []Named{{By: "--db", Path: db, Role: Reads}}
 	s.own = []string{db}
@@ -104,7 +105,7 @@ func (s *Files) Name(cmd *cobra.Command, args []string, db, served string) {
 	s.named = all
 }
 
-// paths returns the names of files in the value of a flag.
+// paths returns the paths of files in the value of a flag.
 func paths(value pflag.Value, f Form) (all []string) {
 	texts := []string{value.String()}
 	if list, ok := value.(pflag.SliceValue); ok {
@@ -125,8 +126,8 @@ func paths(value pflag.Value, f Form) (all []string) {
 	return all
 }
 
-// CheckFiles refuses a command line by which a file would be written that it names besides.
-// Standard output may be a file, too.
+// CheckFiles returns an error if the command would write a file that the command line also names
+// elsewhere. Standard output may be such a file.
 func (s *Files) CheckFiles() error {
 	for _, out := range append([]Named{{By: "standard output", Path: "-", Role: Writes}}, s.named...) {
 		if out.Role != Writes {
@@ -142,8 +143,8 @@ func (s *Files) CheckFiles() error {
 	return nil
 }
 
-// CheckPlace refuses an output that would replace a file that belongs to a ledger, any ledger, or
-// take its place. as is what the output is itself: [ledgerfile.Unknown] for results.
+// CheckPlace returns an error if an output would replace a file that belongs to any ledger, or take
+// its place. as is the kind of the output: [ledgerfile.Unknown] for results.
 func (s *Files) CheckPlace(by, path string, as ledgerfile.Kind) error {
 	if path == "-" || path == "" {
 		return nil
@@ -155,7 +156,7 @@ func (s *Files) CheckPlace(by, path string, as ledgerfile.Kind) error {
 	return s.checkResolved(by, resolved, as)
 }
 
-// place resolves a path as far as its directories exist: others may be created.
+// place resolves a path as far as its directories exist. The others may be created later.
 func place(path string) (string, error) {
 	resolved, err := ledgerfile.Resolve(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -174,34 +175,34 @@ func (s *Files) checkResolved(by, path string, as ledgerfile.Kind) error {
 	err := ledgerfile.CheckOutput(path, as, s.own...)
 	var occupied *ledgerfile.OccupiedError
 	if errors.As(err, &occupied) {
-		return output.UsageError("nothing was changed; give another name: no output replaces a file that belongs to "+
-			"a ledger", "%s: %w", by, err)
+		return output.UsageError("nothing was changed; choose another name: an output cannot replace a file that "+
+			"belongs to a ledger", "%s: %w", by, err)
 	}
 	if err != nil {
-		return output.InputError("nothing was changed; give another name", "%s: %w", by, err)
+		return output.InputError("nothing was changed; choose another name", "%s: %w", by, err)
 	}
 	return nil
 }
 
-// checkNamed refuses to write a file that the command line names besides.
+// checkNamed returns an error if the command line names an output also elsewhere.
 func (s *Files) checkNamed(by, path string) error {
 	out := Named{By: by, Path: path, Role: Writes}
 	for _, other := range s.named {
-		standard := path == "-" && other.Path == "-" && other.Role == Writes // NewOutput sees to that
+		standard := path == "-" && other.Path == "-" && other.Role == Writes // NewFile checks this
 		if other.By == by || standard || !s.same(out, other) {
 			continue
 		}
 		if other.Role == Writes {
-			return output.UsageError("each result needs a file of its own", "%s and %s name one file, %q", by, other.By,
+			return output.UsageError("each result needs its own file", "%s and %s name one file, %q", by, other.By,
 				path)
 		}
-		return output.UsageError("no command writes a file that it reads", "%s would overwrite %q (%s)", by, other.Path,
-			other.By)
+		return output.UsageError("a command cannot write a file that it reads", "%s would overwrite %q (%s)", by,
+			other.Path, other.By)
 	}
 	return nil
 }
 
-// same reports whether two names lead to one regular file, or would if it existed.
+// same reports whether two names lead to one regular file, or would lead to one if it existed.
 func (s *Files) same(one, other Named) bool {
 	info, err := s.stat(one)
 	otherInfo, otherErr := s.stat(other)
@@ -232,7 +233,7 @@ func (s *Files) stat(f Named) (os.FileInfo, error) {
 	return nil, fs.ErrInvalid
 }
 
-// open opens a file to read; the name - stands for stdin.
+// open opens a file for reading. The path "-" is standard input.
 func (s *Files) open(ctx context.Context, path string) (io.ReadCloser, error) {
 	if err := s.once(path); err != nil {
 		return nil, err
@@ -247,9 +248,8 @@ func (s *Files) open(ctx context.Context, path string) (io.ReadCloser, error) {
 	return file, nil
 }
 
-// once returns an error if a name stands for standard input, or a pipe, that was opened before
-// under this name or another: a pipe that is opened again never ends, or waits for a writer that
-// does not come.
+// once returns an error if a path is standard input or a pipe, and was opened before, under this or
+// another name. A pipe that is opened a second time has no end, or waits for another writer.
 func (s *Files) once(path string) error {
 	info, err := s.stat(Named{Path: path, Role: Reads})
 	if err != nil {
@@ -262,15 +262,16 @@ func (s *Files) once(path string) error {
 	defer s.mu.Unlock()
 	for _, before := range s.read {
 		if before.path == path || info != nil && before.info != nil && os.SameFile(info, before.info) {
-			return output.UsageError("write it to a file, and name that",
-				"%q was read already, and standard input and pipes can be read once only", path)
+			return output.UsageError("write it to a file, and name that file",
+				"%q was read already; standard input and pipes can be read once only", path)
 		}
 	}
 	s.read = append(s.read, input{path, info})
 	return nil
 }
 
-// openUntil opens a file, unless ctx ends first: a named pipe opens only once its other end does.
+// openUntil opens a file, or returns the error of ctx if that ends first. Opening a named pipe
+// waits until its other end is opened.
 func openUntil(ctx context.Context, path string) (*os.File, error) {
 	type opened struct {
 		file *os.File
@@ -293,8 +294,8 @@ func openUntil(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// closable passes a stream on. To close it ends a read that waits, which a stream itself need not
-// do.
+// closable returns a reader of a stream. Closing it ends a waiting read, which the stream itself
+// may not support.
 func closable(in io.Reader) io.ReadCloser {
 	out, passed := io.Pipe()
 	go func() {
@@ -304,23 +305,24 @@ func closable(in io.Reader) io.ReadCloser {
 	return out
 }
 
-// Stream opens a text file for as long as use reads it, without a byte order mark (see [Text]).
-// When ctx ends, it returns the reason. Standard input and pipes can be read once only.
+// Stream opens a text file, calls use to read it, and closes it. The text has no byte order mark
+// (see [Text]). If ctx ends, Stream returns its error. Standard input and pipes can be read only
+// once.
 func (s *Files) Stream(ctx context.Context, path string, use func(io.Reader) error) error {
 	return s.stream(ctx, path, func(in io.Reader) error { return use(Text(in)) })
 }
 
-// stream is Stream of the bytes as they are.
+// stream is Stream for the bytes of the file, with a byte order mark if there is one.
 func (s *Files) stream(ctx context.Context, path string, use func(io.Reader) error) error {
 	in, err := s.open(ctx, path)
 	if err != nil {
 		return err
 	}
-	// Closing it also ends a read that waits for the other end of a pipe.
+	// Closing the file also ends a read that waits for the other end of a pipe.
 	stop := context.AfterFunc(ctx, func() { _ = in.Close() })
 	defer func() {
 		if stop() {
-			_ = in.Close() // it was only read
+			_ = in.Close() // nothing was written
 		}
 	}()
 	err = use(in)
@@ -330,30 +332,30 @@ func (s *Files) stream(ctx context.Context, path string, use func(io.Reader) err
 	return err
 }
 
-// byteOrderMark begins the text files that some editors write.
+// byteOrderMark is at the beginning of the text files of some editors.
 const byteOrderMark = "\ufeff"
 
-// Text returns a reader of a text without the byte order mark that it may begin with. All text
-// files that a command reads are read through it: the mark is no part of a text, and so of no
-// signed note in it. Nothing is read before the text is: a pipe may have a writer that waits until
-// another one is opened.
+// Text returns a reader of a text without the byte order mark that it may begin with. Commands read
+// all text files through it, because the mark is not part of a signed note in the text. Text itself
+// reads nothing: the writer of a pipe may wait until another pipe is opened.
 func Text(in io.Reader) io.Reader {
 	out := bufio.NewReader(in)
 	return io.MultiReader(afterMark{out}, out)
 }
 
-// afterMark is an empty text, whose end is after the byte order mark of another.
+// afterMark is an empty text. Reading it skips the byte order mark of the embedded reader.
 type afterMark struct{ *bufio.Reader }
 
+// Read implements [io.Reader].
 func (a afterMark) Read([]byte) (int, error) {
 	if mark, _ := a.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
-		_, _ = a.Discard(len(mark)) // it is there
+		_, _ = a.Discard(len(mark)) // cannot fail after Peek
 	}
 	return 0, io.EOF
 }
 
-// TextOrFile returns the text of a flag, or of the file that it names after an @, up to a size and
-// without a byte order mark.
+// TextOrFile returns the text of a flag, or the content of the file that the flag names after an @,
+// without a byte order mark and up to most bytes.
 func (s *Files) TextOrFile(ctx context.Context, flag string, most int64) ([]byte, error) {
 	path, named := strings.CutPrefix(flag, "@")
 	if !named {
@@ -362,7 +364,7 @@ func (s *Files) TextOrFile(ctx context.Context, flag string, most int64) ([]byte
 	return s.all(ctx, path, most, Text)
 }
 
-// Bytes returns the bytes of a file that may be no text, up to a size.
+// Bytes returns the content of a file, which need not be text, up to most bytes.
 func (s *Files) Bytes(ctx context.Context, path string, most int64) ([]byte, error) {
 	return s.all(ctx, path, most, func(in io.Reader) io.Reader { return in })
 }

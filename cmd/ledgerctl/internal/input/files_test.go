@@ -12,7 +12,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-func TestCheckNamed_OtherFiles_AreWritten(t *testing.T) {
+func TestCheckNamed_DifferentFiles_AreAllowed(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, dir := range []string{"a", "b"} {
 		check.Must(t, os.Mkdir(dir, 0o700))
@@ -24,8 +24,7 @@ func TestCheckNamed_OtherFiles_AreWritten(t *testing.T) {
 	}
 }
 
-// TestText_ByteOrderMark_IsSkipped: some editors begin a text file with a byte order mark, which is
-// no part of it.
+// Some editors begin a text file with a byte order mark, which is not part of the text.
 func TestText_ByteOrderMark_IsSkipped(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "a": "a", "\ufeff": "", "\ufeffa": "a", "\ufeff\ufeffa": "\ufeffa", "a\ufeff": "a\ufeff", "\xef\xbb": "\xef\xbb", "\xef\xbbab": "\xef\xbbab",

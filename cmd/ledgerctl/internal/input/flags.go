@@ -19,12 +19,12 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// None is the flags of a command that has none.
+// None is the type of the flags of a command without flags.
 type None struct{}
 
-// Command returns a command whose flags are the fields of F (see [Define]), and whose arguments are
-// the words of use before its first flag: "make SALE --out FILE" takes one argument, and "withdraw
-// OBJECT…" one or more. The files of flags that are an [Output] are begun before it runs.
+// Command returns a command whose flags are the fields of F (see [Define]). Its arguments are the
+// words of use before the first flag: "make SALE --out FILE" has one argument, and "withdraw
+// OBJECT…" one or more. The files of [Output] flags are created before the command runs.
 func Command[F any](s *Files, use string, run func(cmd *cobra.Command, args []string, f *F) error) *cobra.Command {
 	f := new(F)
 	cmd := &cobra.Command{Use: use, Args: arguments(use), RunE: func(cmd *cobra.Command, args []string) error {
@@ -40,7 +40,7 @@ func Command[F any](s *Files, use string, run func(cmd *cobra.Command, args []st
 	return cmd
 }
 
-// outputsOf returns the flags of a struct, and of the structs in it, that are an [Output].
+// outputsOf returns the [Output] flags of a struct and of the structs in it.
 func outputsOf(fields reflect.Value) (all []*Output) {
 	if fields.Kind() != reflect.Struct {
 		return nil
@@ -61,18 +61,18 @@ func outputsOf(fields reflect.Value) (all []*Output) {
 	return all
 }
 
-// Group returns a command that only has others below it, and asks which one is meant. path is its
-// name and those of the commands above it.
-func Group(path, ask string, below ...*cobra.Command) *cobra.Command {
+// Group returns a command that only has subcommands. If it is run without one, it fails with
+// message. path is its name after the names of its parents.
+func Group(path, message string, subcommands ...*cobra.Command) *cobra.Command {
 	names := strings.Fields(path)
 	cmd := &cobra.Command{Use: names[len(names)-1], RunE: func(*cobra.Command, []string) error {
-		return output.UsageError(fmt.Sprintf(`run "ledgerctl %s --help"`, path), "%s", ask)
+		return output.UsageError(fmt.Sprintf(`run "ledgerctl %s --help"`, path), "%s", message)
 	}}
-	cmd.AddCommand(below...)
+	cmd.AddCommand(subcommands...)
 	return cmd
 }
 
-// arguments returns the check of how many arguments a command has.
+// arguments returns the check of the number of arguments of a command.
 func arguments(use string) cobra.PositionalArgs {
 	before, _, _ := strings.Cut(use, " --")
 	n := len(strings.Fields(before)) - 1
@@ -85,20 +85,20 @@ func arguments(use string) cobra.PositionalArgs {
 	return cobra.ExactArgs(n)
 }
 
-// Define adds a flag for each field of a struct, and of the structs in it, that has a tag. The tag
-// flag has the flag's name, and after commas what else is to be known of it:
+// Define adds a flag for each tagged field of a struct, and of the structs in it. The tag "flag"
+// has the name of the flag, and these options after commas:
 //
-//   - required: the command makes no sense without it;
-//   - repeated: a list has an item for each time that the flag is given, not for each comma;
-//   - positive: it is above 0; the tag zero says what helps instead of 0;
-//   - empty: an empty text means something;
-//   - not=NAME: it excludes another flag, and needs=NAME: it makes no sense without another one;
-//   - reads, writes: it names a file that the command reads or writes; reads@ is for a text or
-//     @FILE, and reads= for NAME=FILE.
+//   - required: the command cannot run without the flag;
+//   - repeated: the flag is given once for each item of a list, which may contain commas;
+//   - positive: the number is above 0; the tag "zero" has the hint if it is not;
+//   - empty: an empty text is allowed;
+//   - not=NAME: the flag excludes another flag; needs=NAME: it requires another flag;
+//   - reads, writes: the flag names a file that the command reads or writes; reads@ is for a text
+//     or @FILE, and reads= for NAME=FILE.
 //
-// The tag default has the value of a flag that is not given, values has those that the shell
-// completes, ext has the extension of the file, and kind says what a file that is written is to a
-// ledger. What a flag means is said where the help of its command is.
+// The tag "default" has the default value, "values" the values for shell completion, "ext" the
+// extension of the file, and "kind" the [ledgerfile.Kind] of a file that is written. The usage of
+// flags is in help.txt.
 func Define(cmd *cobra.Command, flags *pflag.FlagSet, into any) {
 	define(cmd, flags, reflect.ValueOf(into).Elem())
 }
@@ -156,7 +156,7 @@ func defineOne(flags *pflag.FlagSet, text string, into any) *pflag.Flag {
 	return flags.Lookup(name)
 }
 
-// annotate notes what the tags of a flag say.
+// annotate applies the tags of a flag: as annotations, default value and completions.
 func annotate(cmd *cobra.Command, f *pflag.Flag, tags reflect.StructTag, options []string) {
 	note := func(key string, values ...string) {
 		if f.Annotations == nil {
@@ -198,12 +198,12 @@ func annotate(cmd *cobra.Command, f *pflag.Flag, tags reflect.StructTag, options
 		f.DefValue = f.Value.String()
 	}
 	if values := strings.Fields(tags.Get("values")); len(values) > 0 {
-		// It fails only for a flag that is not defined.
+		// Fails only for a flag that is not defined.
 		_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
 }
 
-// The rules of flags that are annotations.
+// Options of flags that are also annotations.
 const (
 	isPositive = "positive"
 	mayBeEmpty = "empty"
@@ -211,8 +211,8 @@ const (
 	needs      = "needs"
 )
 
-// CheckFlags refuses what is wrong with the flags of any command. An empty text is most often a
-// variable of the shell that is not set, and must not count as a flag that is left out.
+// CheckFlags checks the options of all flags that are given. An empty text is an error, because it
+// is most often an unset variable of the shell and not an omitted flag.
 func CheckFlags(flags *pflag.FlagSet) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
 		if err == nil {
@@ -222,7 +222,7 @@ func CheckFlags(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// checkFlag checks the rules of a flag that is given.
+// checkFlag checks the options of one flag that is given.
 func checkFlag(flags *pflag.FlagSet, f *pflag.Flag) error {
 	rule := func(name string) (other string, is bool) {
 		values, is := f.Annotations[name]
@@ -234,8 +234,8 @@ func checkFlag(flags *pflag.FlagSet, f *pflag.Flag) error {
 	}
 	value := f.Value.String()
 	if _, is := rule(mayBeEmpty); value == "" && f.Value.Type() == "string" && !is {
-		return output.UsageError("is a variable of the shell not set? leave the flag out if nothing is meant",
-			"--%s is empty", f.Name)
+		return output.UsageError("is a variable of the shell not set? to give no value, omit the flag", "--%s is empty",
+			f.Name)
 	}
 	if hint, is := rule(isPositive); is && !(numberOf(f.Value) > 0 && numberOf(f.Value) < math.Inf(1)) {
 		return output.UsageError(hint, "--%s must be above 0", f.Name)
@@ -244,12 +244,12 @@ func checkFlag(flags *pflag.FlagSet, f *pflag.Flag) error {
 		return output.UsageError("give one of them", "--%s and --%s exclude each other", f.Name, other)
 	}
 	if other, is := rule(needs); is && value != "false" && !isGiven(other) {
-		return output.UsageError("add --"+other+", or leave it out", "--%s is for --%s", f.Name, other)
+		return output.UsageError("add --"+other+", or omit --"+f.Name, "--%s needs --%s", f.Name, other)
 	}
 	return nil
 }
 
-// numberOf returns the number that a flag has: a duration in seconds. It is NaN for others.
+// numberOf returns the number in a flag; a duration is in seconds. It returns NaN for other values.
 func numberOf(value pflag.Value) float64 {
 	if d, err := time.ParseDuration(value.String()); err == nil {
 		return d.Seconds()
@@ -266,11 +266,11 @@ type Amount struct {
 	Units *int64 // nil if it is not given
 }
 
-// hundredths is an amount as people write it where the minor unit is a hundredth.
+// hundredths matches an amount with two decimals, as people write it in major units.
 var hundredths = regexp.MustCompile(`^([0-9][0-9,']*[.][0-9]{2})( ?[A-Za-z]{3})?$`)
 
-// Set implements [pflag.Value]. An amount with a decimal point is refused: the flag does not know how
-// many decimals the ledger's currency has.
+// Set implements [pflag.Value]. An amount with a decimal point is an error, because the flag does
+// not know how many decimals the ledger's currency has.
 func (a *Amount) Set(text string) error {
 	units, err := strconv.ParseInt(text, 10, 64)
 	if err == nil && units >= 0 {
@@ -279,7 +279,7 @@ func (a *Amount) Set(text string) error {
 	}
 	parts := hundredths.FindStringSubmatch(text)
 	if parts == nil {
-		return fmt.Errorf("%q is not an amount: it is a whole number from 0 on, in minor units of the currency "+
+		return fmt.Errorf("%q is not an amount: give a whole number from 0 on, in minor units of the currency "+
 			"(cents, say)", text)
 	}
 	digits := strings.TrimLeft(strings.NewReplacer(",", "", "'", "", ".", "").Replace(parts[1]), "0")
@@ -298,7 +298,7 @@ func (a *Amount) String() string {
 // Type implements [pflag.Value].
 func (a *Amount) Type() string { return "AMOUNT" }
 
-// epsilons is a flag for a list of ε, which are separated by commas or given by a flag each.
+// epsilons is a flag for a list of ε, which are separated by commas or given in several flags.
 type epsilons struct{ all *[]privacy.Epsilon }
 
 // Set implements [pflag.Value].
@@ -313,7 +313,7 @@ func (e *epsilons) Set(text string) error {
 	return nil
 }
 
-// String implements [pflag.Value]: the flags have no defaults.
+// String implements [pflag.Value]. It returns "", because such flags have no defaults.
 func (e *epsilons) String() string { return "" }
 
 // Type implements [pflag.Value].

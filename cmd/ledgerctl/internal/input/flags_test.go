@@ -15,7 +15,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-func TestAmount_WithDecimals_IsRefusedWithWhatToWrite(t *testing.T) {
+func TestAmount_WithDecimals_ErrorHasMinorUnits(t *testing.T) {
 	for text, want := range map[string]string{
 		"10.50": "minor units; if the minor unit is a hundredth, write 1050", "0.07": "hundredth, write 7", "0.00": "hundredth, write 0",
 		"1,234.50": "hundredth, write 123450", "10.50 EUR": "hundredth, write 1050",
@@ -34,7 +34,7 @@ func TestAmount_WithDecimals_IsRefusedWithWhatToWrite(t *testing.T) {
 	}
 }
 
-// ruled has a flag for each rule.
+// ruled has a flag for each option of a flag's tag.
 type ruled struct {
 	Text  string            `flag:"text"`
 	Empty string            `flag:"blank,empty"`
@@ -48,12 +48,12 @@ type ruled struct {
 	All   []privacy.Epsilon `flag:"all,repeated"`
 }
 
-func TestCheckFlags_Rules_AreKept(t *testing.T) {
+func TestCheckFlags_ViolatedOptions_AreErrors(t *testing.T) {
 	for line, want := range map[string]string{
 		"--text x --blank= --least 0.1 --rate 0.5 --time 3s --two x --extra": "", "": "", "--one --extra=false": "", "--one=false --two x": "",
 		"--text=": "--text is empty", "--least 0": "--least must be above 0", "--rate 0": "--rate must be above 0", "--rate NaN": "--rate must be above 0",
 		"--rate Inf": "--rate must be above 0", "--time -1s": "--time must be above 0", "--time 0": "--time must be above 0",
-		"--one --two x": "--one and --two exclude each other", "--extra": "--extra is for --two",
+		"--one --two x": "--one and --two exclude each other", "--extra": "--extra needs --two",
 	} {
 		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 		Define(&cobra.Command{}, flags, &ruled{})
@@ -64,8 +64,8 @@ func TestCheckFlags_Rules_AreKept(t *testing.T) {
 	}
 }
 
-// What may help against a 0 is said by the flag: not every one has a default.
-func TestCheckFlags_Zero_HintIsThatOfTheFlag(t *testing.T) {
+// The hint for 0 is in the tag of the flag, because only flags with a default can be omitted.
+func TestCheckFlags_Zero_HintIsOfTheFlag(t *testing.T) {
 	for name, want := range map[string]string{"least": "", "rate": "leave it out for the default", "cap": "say what is meant"} {
 		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 		Define(&cobra.Command{}, flags, &ruled{})
@@ -76,7 +76,7 @@ func TestCheckFlags_Zero_HintIsThatOfTheFlag(t *testing.T) {
 	}
 }
 
-func TestEpsilons_ListedOrRepeated_AreAll(t *testing.T) {
+func TestEpsilons_ListedOrRepeated_AreCollected(t *testing.T) {
 	var f ruled
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	Define(&cobra.Command{}, flags, &f)

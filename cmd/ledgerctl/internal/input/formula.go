@@ -8,11 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// formulaSigns begin what a spreadsheet runs as a formula. Some run their wide forms, too.
+// formulaSigns are the first characters of cells that a spreadsheet runs as a formula. Some
+// spreadsheets also accept the wide forms.
 const formulaSigns = "=+-@\t\r\n＝＋－＠"
 
-// runs reports whether a spreadsheet would run a cell as a formula. A plain number it only shows.
-func runs(cell string) bool {
+// isFormula reports whether a spreadsheet would run a cell as a formula. Numbers are not formulas.
+func isFormula(cell string) bool {
 	first, _ := utf8.DecodeRuneInString(cell)
 	return strings.ContainsRune(formulaSigns, first) && !isDecimal(cell)
 }
@@ -22,18 +23,19 @@ func isDecimal(cell string) bool {
 	return err == nil && strings.Trim(cell, "0123456789.eE+-") == ""
 }
 
-// guarded puts an apostrophe before what a spreadsheet would run, and before what looks as if that
-// had been done to it, so that plain(guarded(text)) is text, whatever it is.
+// guarded returns text with an apostrophe before a formula, so that no spreadsheet runs it. It also
+// adds one before apostrophes followed by a formula, so that plain(guarded(text)) == text for every
+// text.
 func guarded(text string) string {
-	if runs(strings.TrimLeft(text, "'")) {
+	if isFormula(strings.TrimLeft(text, "'")) {
 		return "'" + text
 	}
 	return text
 }
 
-// plain takes off the apostrophe that guarded puts before a text, and changes nothing else.
+// plain removes the apostrophe that guarded adds, and changes nothing else.
 func plain(cell string) string {
-	if strings.HasPrefix(cell, "'") && runs(strings.TrimLeft(cell, "'")) {
+	if strings.HasPrefix(cell, "'") && isFormula(strings.TrimLeft(cell, "'")) {
 		return cell[1:]
 	}
 	return cell
@@ -42,7 +44,7 @@ func plain(cell string) string {
 // RowWriter writes the rows of a CSV file.
 type RowWriter struct {
 	csv *csv.Writer
-	raw bool // cells are written as they are
+	raw bool // formulas are not guarded
 }
 
 // Row writes one row.
@@ -55,7 +57,7 @@ func (w RowWriter) Row(cells ...string) error {
 	return w.csv.Write(cells)
 }
 
-// SaveCSV has a file with a header and rows written. Raw cells are written as they are.
+// SaveCSV writes a CSV file with write, and commits it. If raw is set, formulas are not guarded.
 func (o *Output) SaveCSV(raw bool, write func(RowWriter) error) error {
 	return o.Save(func(w io.Writer) error {
 		out := RowWriter{csv.NewWriter(w), raw}

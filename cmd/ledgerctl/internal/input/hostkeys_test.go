@@ -9,7 +9,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-func TestParseSecret_DigitsOrBytes_AreRead(t *testing.T) {
+func TestParseSecret_DigitsOrBytes_AreAccepted(t *testing.T) {
 	raw := []byte("0123456789 abcdef\x00\xff 0123456789\r\n")
 	for text, want := range map[string][]byte{
 		string(raw):                             raw,
@@ -32,8 +32,8 @@ func TestParseSecret_DigitsOrBytes_AreRead(t *testing.T) {
 	}
 }
 
-// FuzzParseSecret holds that a key is what the digits say, or the bytes themselves, and of a
-// possible length.
+// FuzzParseSecret checks that a key is the value of the digits, or the bytes themselves, and has an
+// allowed length.
 func FuzzParseSecret(f *testing.F) {
 	digits := strings.Repeat("0f", 32)
 	for _, text := range []string{"", "\n", "0", digits, digits + "\n", digits + "\r\n", " " + digits, digits + "\n" + digits, strings.ToUpper(digits), strings.Repeat("\x00", 32), strings.Repeat("0", 33), strings.Repeat("a", 1<<16)} {

@@ -25,13 +25,13 @@ import (
 	"github.com/sluicedp/sluice/ledger/ledgerclient"
 )
 
-// noiseKeySize is how many bytes [rrchain.NewNoiseKey] takes.
+// noiseKeySize is the number of bytes of a noise key ([rrchain.NewNoiseKey]).
 const noiseKeySize = 32
 
-// maxKey is more than any key has, in bytes.
+// maxKey is larger than the file of any key, in bytes.
 const maxKey = 64 << 10
 
-// secretPrefix begins every signing key. No message may contain one.
+// secretPrefix is the beginning of every signing key. No message may contain a signing key.
 const secretPrefix = "PRIVATE+KEY+"
 
 // Signer is the flag --signer.
@@ -39,16 +39,16 @@ type Signer struct {
 	Path string `flag:"signer,reads"` // the file, or "" for the one beside the ledger
 }
 
-// SignerFile is where the signing key of a ledger is unless a flag names another file.
+// SignerFile returns the default path of the signing key of a ledger.
 func SignerFile(db string) string { return ledgerfile.Beside(db, ledgerfile.SigningKey) }
 
-// Load reads the signing key. No error says anything of what is in the file.
+// Load reads the signing key. No error contains anything from the file.
 func (f *Signer) Load(ctx context.Context, s *Files, db string) (note.Signer, error) {
 	path := cmp.Or(f.Path, SignerFile(db))
 	text, err := s.TextOrFile(ctx, "@"+path, maxKey)
 	if err != nil {
-		return nil, output.Missing(err, `"ledgerctl init" made one together with the ledger; --signer FILE says where `+
-			"it is now", "there is no signing key at %q", path)
+		return nil, output.Missing(err, `"ledgerctl init" wrote one when it created the ledger; --signer FILE names `+
+			"its file", "there is no signing key at %q", path)
 	}
 	signer, err := note.NewSigner(strings.TrimSpace(string(text)))
 	if err == nil {
@@ -57,25 +57,25 @@ func (f *Signer) Load(ctx context.Context, s *Files, db string) (note.Signer, er
 	}
 	what := "holds no signing key"
 	if _, err := note.NewVerifier(strings.TrimSpace(string(text))); err == nil {
-		what = "holds a log key, by which signatures are checked, not the signing key"
+		what = "holds a log key, which verifies signatures, not the signing key"
 	}
 	return nil, output.InputError("a signing key is one line that begins with "+secretPrefix+
 		`, as "ledgerctl init" wrote it`, "%q %s", path, what)
 }
 
-// OtherSigner is the hint against a key that is not the ledger's.
+// OtherSigner is the hint for a signing key of another ledger.
 const OtherSigner = `--signer FILE names the key that "ledgerctl init" wrote for this ledger`
 
-// CheckSigner refuses a key whose signatures the ledger's log key does not verify.
+// CheckSigner returns an error if the ledger's log key does not verify the signatures of a key.
 func CheckSigner(signer note.Signer, logKey string) error {
 	ours, err := note.NewVerifier(logKey)
 	if err != nil {
-		return nil // the ledger names no key
+		return nil // the ledger has no log key
 	}
 	if ours.Name() != signer.Name() || ours.KeyHash() != signer.KeyHash() {
-		// Each is named by the beginning of its verifier key.
+		// The message has the beginning of each verifier key.
 		return output.UsageError(OtherSigner,
-			"the signing key %s+%08x is not the one of this ledger's log key, %s+%08x",
+			"the signing key %s+%08x does not belong to this ledger's log key, %s+%08x",
 			signer.Name(), signer.KeyHash(), ours.Name(), ours.KeyHash())
 	}
 	return nil
@@ -94,7 +94,7 @@ func (f *Verifier) Load(ctx context.Context, s *Files) (note.Verifier, error) {
 	return verifier(ctx, s, "--vkey", f.Text)
 }
 
-// verifier reads a verifier key that a flag gave.
+// verifier parses the verifier key in a flag, or reads it from @FILE.
 func verifier(ctx context.Context, s *Files, flag, given string) (note.Verifier, error) {
 	text, err := s.TextOrFile(ctx, given, maxKey)
 	if err != nil {
@@ -108,9 +108,9 @@ func verifier(ctx context.Context, s *Files, flag, given string) (note.Verifier,
 	case key == "":
 		err = output.UsageError("", "%s is empty", flag)
 	case strings.HasPrefix(key, secretPrefix):
-		// A verifier should not have it: it would prove nothing.
+		// A signature proves nothing to a verifier who has the signing key.
 		err = output.UsageError("the log key is the public one of the pair",
-			"%s is given a signing key, which must stay secret", flag)
+			"%s has a signing key, which must stay secret", flag)
 	default:
 		err = output.UsageError(`it looks like sluice-1a2b3c4d+5e6f7a8b+AaBb…; "ledgerctl init" printed it as log `+
 			"key; @FILE reads it from a file", "%s is no verifier key", flag)
@@ -118,13 +118,13 @@ func verifier(ctx context.Context, s *Files, flag, given string) (note.Verifier,
 	return nil, err
 }
 
-// HostKeys are the flags for the secret keys of the host: by the truth key people are bound to
-// their true values, and responses are drawn from noise keys ([ledger.Options]). Commands that only
-// read need none, and open none of the files.
+// HostKeys are the flags for the secret keys of the host: the truth key, which binds objects to
+// their true values, and the noise keys, from which responses are drawn ([ledger.Options]).
+// Commands that only read need no key, and open none of the files.
 type HostKeys struct {
 	Truth string   `flag:"truth-key,reads"`           // the file with the key
 	Noise []string `flag:"noise-key,repeated,reads="` // NAME=FILE
-	// a NAME
+	// the NAME of the key for new people
 	Current string `flag:"noise-key-current,empty,needs=noise-key"`
 
 	truthGiven, currentGiven bool
@@ -133,13 +133,13 @@ type HostKeys struct {
 // Given reports whether any key is given.
 func (k *HostKeys) Given() bool { return k.truthGiven || k.currentGiven || len(k.Noise) > 0 }
 
-// Settle notes which flags are given, and refuses those without a file.
+// Settle records which flags are given, and checks their form.
 func (k *HostKeys) Settle(cmd *cobra.Command) error {
 	k.truthGiven, k.currentGiven = cmd.Flags().Changed("truth-key"), cmd.Flags().Changed("noise-key-current")
 	names := k.Names()
 	for i, given := range k.Noise {
 		if _, file, _ := strings.Cut(given, "="); names[i] == "" || file == "" {
-			// What is given instead may be the key itself: it is not repeated.
+			// The value may be the key itself, so the message does not contain it.
 			return output.UsageError("such as --noise-key 2027=noise.key", "--noise-key is not NAME=FILE")
 		}
 		if slices.Contains(names[:i], names[i]) {
@@ -149,16 +149,16 @@ func (k *HostKeys) Settle(cmd *cobra.Command) error {
 	switch {
 	case len(names) > 1 && !k.currentGiven:
 		return output.UsageError("add --noise-key-current NAME; people who are enrolled keep their keys",
-			"%d noise keys, and nothing says which is for people who are enrolled from now on", len(names))
+			"%d noise keys are given, but not which of them is for people who are enrolled from now on", len(names))
 	case k.Current != "" && !slices.Contains(names, k.Current):
-		return output.UsageError("", "--noise-key-current is %q, and no --noise-key has that name", k.Current)
+		return output.UsageError("", "--noise-key-current is %q, but no --noise-key has that name", k.Current)
 	case len(names) == 1 && !k.currentGiven:
 		k.Current = names[0]
 	}
 	return nil
 }
 
-// Names returns the names of the noise keys, as they were given.
+// Names returns the names of the noise keys, in the order of the flags.
 func (k *HostKeys) Names() []string {
 	names := make([]string, len(k.Noise))
 	for i, given := range k.Noise {
@@ -167,7 +167,7 @@ func (k *HostKeys) Names() []string {
 	return names
 }
 
-// Set reads the keys for a ledger that is to be opened for writing.
+// Set reads the keys into the options of a ledger that is opened for writing.
 func (k *HostKeys) Set(ctx context.Context, s *Files, options *ledger.Options) (err error) {
 	if options.ReadOnly {
 		return nil
@@ -195,25 +195,24 @@ func (k *HostKeys) Set(ctx context.Context, s *Files, options *ledger.Options) (
 		if key, given := keys[name]; given {
 			return key, nil
 		}
-		return nil, output.UsageError("--noise-key "+name+"=FILE gives it",
-			"this ledger has had a key of that name, which is not given")
+		return nil, output.UsageError("add --noise-key "+name+"=FILE",
+			"responses of this ledger were drawn from the noise key %q, which is not given", name)
 	}}
 	return nil
 }
 
 // leastSecret and mostSecret are the smallest and the largest number of bytes of a key.
-// mostSecretFile is more than any file with one has.
+// mostSecretFile is larger than any file of a key.
 const (
 	leastSecret    = 16
 	mostSecret     = 1 << 10
 	mostSecretFile = 4 << 10
 )
 
-const secretHint = "such a file holds 32 random bytes, as they are or as 64 hexadecimal digits: " +
+const secretHint = "a key file holds 32 random bytes, in binary or as 64 hexadecimal digits: " +
 	"(umask 077; openssl rand -hex 32 > FILE)"
 
-// secret reads a key from the file that a flag names. No error says anything of what is in the
-// file.
+// secret reads a key from the file that a flag names. No error contains anything from the file.
 func secret(ctx context.Context, s *Files, flag, path string) ([]byte, error) {
 	if path == "-" {
 		return nil, output.UsageError("", "%s: a key cannot be standard input", flag)
@@ -221,7 +220,7 @@ func secret(ctx context.Context, s *Files, flag, path string) ([]byte, error) {
 	text, err := s.Bytes(ctx, path, mostSecretFile)
 	if errors.Is(err, fs.ErrNotExist) && len(path) >= 2*leastSecret && allDigits(path) {
 		return nil, output.UsageError(secretHint,
-			"%s is given a key, not the name of a file with one; everybody who can list processes has the key now",
+			"%s has a key, not the name of a file with one; every user who can list processes may have read the key",
 			flag)
 	}
 	if err != nil {
@@ -235,9 +234,8 @@ func secret(ctx context.Context, s *Files, flag, path string) ([]byte, error) {
 	return key, nil
 }
 
-// parseSecret reads a key: hexadecimal digits in one line, or 32 bytes as they are. (Of such bytes,
-// drawn at random, all are digits once in 10³⁴ times.) Only before digits a byte order mark is no
-// part of the key.
+// parseSecret parses a key: hexadecimal digits in one line, or 32 bytes in binary. (The probability
+// that 32 random bytes are all digits is 10⁻³⁴.) A byte order mark is skipped only before digits.
 func parseSecret(text []byte) (key []byte, ok bool) {
 	digits := strings.TrimRight(strings.TrimPrefix(string(text), "\ufeff"), "\r\n")
 	if allDigits(digits) {
@@ -249,15 +247,15 @@ func parseSecret(text []byte) (key []byte, ok bool) {
 
 func allDigits(text string) bool { return strings.Trim(text, "0123456789abcdefABCDEF") == "" }
 
-// Trust is the checkpoint that the ledger must go on from, for every command: an older copy,
-// put in its place, would draw again what was drawn since.
+// Trust are the flags for a checkpoint that the log must extend, for every command. An older copy
+// of the ledger would draw responses again that were drawn since.
 type Trust struct {
 	File     string `flag:"trust,reads"`      // the file with the checkpoint
-	Key      string `flag:"trust-key,reads@"` // the verifier key that signed it, or @FILE
+	Key      string `flag:"trust-key,reads@"` // the verifier key of its signature, or @FILE
 	keyGiven bool   // by the flag
 }
 
-// Settle takes what the flags do not give from the environment.
+// Settle reads flags that are not given from the environment.
 func (t *Trust) Settle() {
 	t.keyGiven = t.Key != ""
 	if t.File == "" {
@@ -268,9 +266,9 @@ func (t *Trust) Settle() {
 	}
 }
 
-// Set has the ledger held against the checkpoint when it is opened.
+// Set reads the checkpoint into the options, so that opening the ledger compares it with the log.
 func (t *Trust) Set(ctx context.Context, s *Files, options *ledger.Options) error {
-	// A caller that gives a key expects that something is checked by it.
+	// A caller that gives a key expects that it verifies a checkpoint.
 	if t.File == "" && t.keyGiven {
 		return output.UsageError("give --trust FILE, or $LEDGER_CHECKPOINT, the checkpoint that the key has signed",
 			"--trust-key needs --trust")
@@ -280,7 +278,7 @@ func (t *Trust) Set(ctx context.Context, s *Files, options *ledger.Options) erro
 	}
 	if t.Key == "" {
 		return output.UsageError(`give --trust-key, or $LEDGER_LOG_KEY, the log key that "ledgerctl init" printed`,
-			"a checkpoint is to be trusted, and no key to check it by is given")
+			"--trust: no key is given to verify the checkpoint with")
 	}
 	key, err := verifier(ctx, s, "--trust-key", t.Key)
 	if err != nil {
@@ -288,17 +286,17 @@ func (t *Trust) Set(ctx context.Context, s *Files, options *ledger.Options) erro
 	}
 	signed, err := s.TextOrFile(ctx, "@"+t.File, MaxCheckpoint)
 	options.Checkpoint, options.Verifiers = signed, note.VerifierList(key)
-	return output.Missing(err, `"ledgerctl audit checkpoint" makes one`, "there is no checkpoint at %q", t.File)
+	return output.Missing(err, `"ledgerctl audit checkpoint" writes one`, "there is no checkpoint at %q", t.File)
 }
 
-// MaxCheckpoint is more than any checkpoint has, in bytes.
+// MaxCheckpoint is larger than any checkpoint, in bytes.
 const MaxCheckpoint = 1 << 20
 
-// Remote are the flags for a ledger that another process has open and serves.
+// Remote are the flags for a ledger that another process serves.
 type Remote struct {
 	Address string `flag:"addr"`            // "" for none
 	Token   string `flag:"token,reads"`     // the file with the token
-	CA      string `flag:"addr-ca,reads"`   // the file with the authorities of the server
+	CA      string `flag:"addr-ca,reads"`   // the file with the certificate authorities of the server
 	Cert    string `flag:"addr-cert,reads"` // the file with the certificate of this client
 	Key     string `flag:"addr-key,reads"`  // the file with the key of Cert
 }
@@ -313,13 +311,13 @@ func (r *Remote) Dial(ctx context.Context, s *Files) (*ledgerclient.Client, erro
 	if err != nil {
 		return nil, err
 	}
-	// No proxy: nothing between may read.
+	// No proxy, because a proxy could read the traffic.
 	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
 	return ledgerclient.Dial(ctx, r.Address, ledgerclient.Options{Token: token,
 		HTTP: &http.Client{Transport: transport}})
 }
 
-// secret returns the token.
+// secret returns the token from its file or the environment.
 func (r *Remote) secret(ctx context.Context, s *Files) (string, error) {
 	if r.Token == "" {
 		return os.Getenv("LEDGER_TOKEN"), nil
@@ -333,7 +331,7 @@ func (r *Remote) secret(ctx context.Context, s *Files) (string, error) {
 	}
 	token := strings.TrimSpace(string(text))
 	if token == "" || strings.ContainsAny(token, " \r\n\t") {
-		return "", output.InputError(`"ledgerctl token add" prints one`, "--token: %q holds no token", r.Token)
+		return "", output.InputError(`"ledgerctl token add" prints a token`, "--token: %q holds no token", r.Token)
 	}
 	WarnExposed(s.Out, r.Token)
 	return token, nil
@@ -347,7 +345,7 @@ func (r *Remote) tls(ctx context.Context, s *Files) (config *tls.Config, err err
 		}
 	}
 	if (r.Cert == "") != (r.Key == "") {
-		return nil, output.UsageError("", "--addr-cert and --addr-key go together")
+		return nil, output.UsageError("", "--addr-cert and --addr-key must be given together")
 	}
 	if r.Cert != "" {
 		pair, err := Pair(ctx, s, r.Cert, r.Key)
@@ -365,7 +363,7 @@ func Pair(ctx context.Context, s *Files, cert, key string) (tls.Certificate, err
 	if cert == "-" || key == "-" {
 		return tls.Certificate{}, errors.New("a certificate and its key cannot be standard input")
 	}
-	shown, err := s.TextOrFile(ctx, "@"+cert, maxCertificates)
+	public, err := s.TextOrFile(ctx, "@"+cert, maxCertificates)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
@@ -373,10 +371,10 @@ func Pair(ctx context.Context, s *Files, cert, key string) (tls.Certificate, err
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	return tls.X509KeyPair(shown, secret)
+	return tls.X509KeyPair(public, secret)
 }
 
-// Pool reads the certificates of a file that a flag names.
+// Pool reads the certificates from a file that a flag names.
 func Pool(ctx context.Context, s *Files, flag, path string) (*x509.CertPool, error) {
 	text, err := s.TextOrFile(ctx, "@"+path, maxCertificates)
 	if err != nil {
@@ -389,18 +387,18 @@ func Pool(ctx context.Context, s *Files, flag, path string) (*x509.CertPool, err
 	return pool, nil
 }
 
-// maxCertificates is more than any file of certificates has, in bytes.
+// maxCertificates is larger than any file of certificates, in bytes.
 const maxCertificates = 4 << 20
 
-// WarnWritable warns of a ledger that others can write to.
+// WarnWritable warns if other users can write to a ledger's file.
 func WarnWritable(p *output.Printer, path string) {
 	if mode, open := openTo(path, 0o022); open {
-		p.Warn(fmt.Sprintf("the ledger %q can be written to by others than its owner (mode %04o): chmod go-w %[1]q",
-			path, mode))
+		p.Warn(fmt.Sprintf("users other than the owner can write to the ledger %q (mode %04o): chmod go-w %[1]q", path,
+			mode))
 	}
 }
 
-// openTo returns the permissions of a file, and whether any of some are among them.
+// openTo returns the permissions of a file, and whether they include one of any.
 func openTo(path string, any fs.FileMode) (mode fs.FileMode, open bool) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || runtime.GOOS == "windows" {
@@ -410,10 +408,10 @@ func openTo(path string, any fs.FileMode) (mode fs.FileMode, open bool) {
 	return mode, mode&any != 0
 }
 
-// WarnExposed warns of a key that others can read.
+// WarnExposed warns if other users can access a key's file.
 func WarnExposed(p *output.Printer, path string) {
 	if mode, open := openTo(path, 0o077); open {
-		p.Warn(fmt.Sprintf("the key in %q can be read by others than its owner (mode %04o): chmod 600 %[1]q", path,
+		p.Warn(fmt.Sprintf("users other than the owner can read the key in %q (mode %04o): chmod 600 %[1]q", path,
 			mode))
 	}
 }

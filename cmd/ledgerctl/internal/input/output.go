@@ -11,10 +11,10 @@ import (
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 )
 
-// Output is a flag for a file of results, which gets its name only when it is complete, or for
-// standard output. Without a path it is none.
+// Output is a flag for a file of results or standard output. A file gets its name when it is
+// complete. The zero value has no path, and nothing is written.
 type Output struct {
-	Path string           // its name; - for standard output
+	Path string           // "-" for standard output
 	by   string           // the name of the flag
 	file *ledgerfile.File // nil for standard output
 	out  io.Writer
@@ -32,8 +32,8 @@ func (o *Output) String() string { return o.Path }
 // Type implements [pflag.Value].
 func (o *Output) Type() string { return "string" }
 
-// begin begins the file that a flag names (see [Files.CheckFiles]), or none if it names none,
-// before anything is drawn: a draw that could not be handed out would be a waste.
+// begin creates the file that a flag names, if it names one. Commands call it before they draw,
+// because the budget of a draw that cannot be written would be wasted.
 func (s *Files) begin(o *Output) error {
 	if o.Path == "" {
 		return nil
@@ -45,9 +45,9 @@ func (s *Files) begin(o *Output) error {
 	return err
 }
 
-// NewFile begins a file that is something to a ledger. It replaces the file that path leads to,
-// whose owner and mode it keeps; a new one has the mode. What goes to standard output, named -, is
-// there in place of the result.
+// NewFile creates a file of a kind. [Output.Save] replaces the file that path leads to, and keeps
+// its owner and mode; a new file has mode. If path is "-", the content is printed on standard
+// output in place of the result.
 func (s *Files) NewFile(flag, path string, as ledgerfile.Kind, mode fs.FileMode) (*Output, error) {
 	if path == "-" {
 		if s.Out.Taken {
@@ -83,7 +83,7 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// Save has the file written, and gives it its name.
+// Save calls write, and then gives the file its name. It does nothing if the flag has no path.
 func (o *Output) Save(write func(io.Writer) error) error {
 	if o.Path == "" {
 		return nil
@@ -95,7 +95,7 @@ func (o *Output) Save(write func(io.Writer) error) error {
 	return o.file.Commit()
 }
 
-// SaveBytes has some bytes written, and gives the file its name.
+// SaveBytes is [Output.Save] for content that is complete.
 func (o *Output) SaveBytes(content []byte) error {
 	return o.Save(func(w io.Writer) error {
 		_, err := w.Write(content)
@@ -103,5 +103,5 @@ func (o *Output) SaveBytes(content []byte) error {
 	})
 }
 
-// Discard removes the file if it did not get its name.
+// Discard removes the file unless Save has given it its name.
 func (o *Output) Discard() { o.file.Discard() }

@@ -13,8 +13,8 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// A file of results is there whole or not at all, and keeps its mode.
-func TestOutput_FailedOrSaved_IsWholeOrUnchanged(t *testing.T) {
+// A file of results is replaced completely or not at all, and keeps its mode.
+func TestOutput_FailedOrSaved_IsUnchangedOrComplete(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.csv")
 	check.Must(t, os.WriteFile(path, []byte("before"), 0o644))
 	s := &Files{Out: &output.Printer{}}
@@ -43,14 +43,14 @@ func TestOutput_FailedOrSaved_IsWholeOrUnchanged(t *testing.T) {
 	}
 }
 
-// Standard output can be one file, which stands there in place of the result.
-func TestOutput_StandardOutput_IsOneFileOnly(t *testing.T) {
+// Standard output can be the file of one flag only. The result is then not printed.
+func TestOutput_StandardOutput_IsUsedOnce(t *testing.T) {
 	var stdout bytes.Buffer
 	s := &Files{Out: &output.Printer{Stdout: &stdout}}
 	out := &Output{Path: "-"}
 	check.Must(t, s.begin(out))
 	if err := s.begin(&Output{Path: "-"}); err == nil {
-		t.Error("it is two files")
+		t.Error("standard output is the file of two flags")
 	}
 	if err := out.Save(func(w io.Writer) error { _, err := io.WriteString(w, "receipt"); return err }); err != nil || stdout.String() != "receipt" || !s.Out.Taken {
 		t.Errorf("%q, %v", &stdout, err)
@@ -58,8 +58,8 @@ func TestOutput_StandardOutput_IsOneFileOnly(t *testing.T) {
 	out.Discard()
 }
 
-// Nobody is told of the temporary file, whose name was never given.
-func TestOutput_NoDirectory_ErrorNamesIt(t *testing.T) {
+// Errors contain the path in the flag, not the name of the temporary file.
+func TestOutput_MissingDirectory_ErrorNamesTheDirectory(t *testing.T) {
 	s := &Files{Out: &output.Printer{}}
 	err := s.begin(&Output{Path: "nodir/x.csv", by: "out"})
 	if want := `--out: there is no directory "nodir"`; err == nil || err.Error() != want {

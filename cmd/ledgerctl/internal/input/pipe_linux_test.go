@@ -16,8 +16,8 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// A command that waits for a pipe ends with its context: whether nobody has opened the other end,
-// or nobody writes there.
+// A command that waits for a pipe ends with its context, both before the other end is opened and
+// while no data is written to it.
 func TestStream_ContextEnds_ReadingEnds(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	check.Must(t, syscall.Mkfifo(fifo, 0o600))
@@ -36,7 +36,7 @@ func TestStream_ContextEnds_ReadingEnds(t *testing.T) {
 	}
 }
 
-// Nothing is read of a file before its user reads: the writer of a pipe may open another one before
+// Stream reads nothing before its caller does, because the writer of two pipes may open both before
 // it writes.
 func TestStream_TwoPipesOfOneWriter_AreRead(t *testing.T) {
 	first, second := filepath.Join(t.TempDir(), "first"), filepath.Join(t.TempDir(), "second")
@@ -63,8 +63,7 @@ func TestStream_TwoPipesOfOneWriter_AreRead(t *testing.T) {
 	check.That(t, err == nil && string(text) == "one", "%q, %v", text, err)
 }
 
-// TestStream_PipeTwice_IsRefused: a pipe that is opened again never ends, whatever name it is
-// opened by.
+// A pipe that is opened a second time, under the same or another name, would have no end.
 func TestStream_PipeTwice_IsRefused(t *testing.T) {
 	dir := t.TempDir()
 	fifo, link := filepath.Join(dir, "fifo"), filepath.Join(dir, "link")
@@ -100,8 +99,8 @@ func TestStream_PipeTwice_IsRefused(t *testing.T) {
 	}
 }
 
-// TestStream_FileTwice_IsRead: a regular file may be read as often as a command needs it.
-func TestStream_FileTwice_IsRead(t *testing.T) {
+// A regular file can be read any number of times.
+func TestStream_FileTwice_IsReadTwice(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	check.Must(t, os.WriteFile(path, []byte("text"), 0o600))
 	s := &Files{Out: &output.Printer{}}

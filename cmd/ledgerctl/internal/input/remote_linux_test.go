@@ -13,8 +13,8 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// A certificate from a pipe is not waited for any longer than the command goes on.
-func TestPair_FromAPipe_EndsWithTheContext(t *testing.T) {
+// Pair waits for a certificate from a pipe only until its context ends.
+func TestPair_WaitingPipe_EndsWithTheContext(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	check.Must(t, syscall.Mkfifo(fifo, 0o600))
 	s := &Files{Out: &output.Printer{}, Stdin: strings.NewReader("")}

@@ -14,31 +14,32 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// ReadPanel returns the people in a file, or nil for everybody if no file is given.
+// ReadPanel returns the ids of the people in a file, or nil, which means all people, for path "".
 func ReadPanel(ctx context.Context, s *Files, path string, c Columns) (people []string, err error) {
 	if path == "" {
 		return nil, nil
 	}
 	err = ReadRows(ctx, s, path, c, func(e Entry) { people = append(people, e.Object) })
 	if err == nil && len(people) == 0 {
-		err = output.InputError("", "%s has nobody to ask about", path)
+		err = output.InputError("", "%s: the file has no people", path)
 	}
 	return people, err
 }
 
-// Budgets is a ledger that counts the people who take part in a question.
+// Budgets is a ledger that reports budgets.
 type Budgets interface {
-	// Budget is as [ledger.Ledger] has it.
+	// Budget is that of [ledger.Ledger].
 	Budget(ctx context.Context, r api.BudgetRequest) (api.Budget, error)
 }
 
-// CheckPeople returns an error if none of the people in a file is enrolled in the question: the
-// column is probably not that of the ids, and its cells may be true values. The error has none of
-// them. To be of use it must come before a request that prints or records whom it refuses. It
-// reports no other fault: what hinders the check hinders the request, too, or is a token that may
-// not ask.
+// CheckPeople returns an error if no person in a file is enrolled in the question. Then the column
+// is probably not that of the ids, and its cells may be true values, so the error contains no cell.
+// Commands call it before a request that prints or records whom it refuses.
+//
+// It reports no other error: such an error also fails the request, or is caused by a token that may
+// not request budgets.
 func (c IDColumn) CheckPeople(ctx context.Context, l Budgets, path, question string, people []string) error {
-	const most = 1000 // in a call: mostly an object of the first call is enrolled
+	const most = 1000 // objects in a call; usually the first call finds an enrolled object
 	if path == "" {
 		return nil
 	}
@@ -56,12 +57,12 @@ func (c IDColumn) CheckPeople(ctx context.Context, l Budgets, path, question str
 	if c.ByRow {
 		what = "the numbers of its rows"
 	}
-	return output.InputError(`do --id-column or --id-rows mean their ids? "ledgerctl enroll" adds people to a question`,
+	return output.InputError(`do --id-column or --id-rows select the ids? "ledgerctl enroll" adds people to a question`,
 		"%s: %s: none of them (%d) is enrolled in question %q; they are not shown, because they may be true values",
 		path, what, len(people), question)
 }
 
-// CheckStdin refuses to read two files from standard input.
+// CheckStdin returns an error if both files are standard input.
 func CheckStdin(objects, truth string) error {
 	if objects == "-" && truth == "-" {
 		return output.UsageError("", "--objects and --truth cannot both be standard input")
@@ -69,46 +70,47 @@ func CheckStdin(objects, truth string) error {
 	return nil
 }
 
-// TruthFlags are the flags that say where true values come from.
+// TruthFlags are the flags for the source of true values.
 type TruthFlags struct {
 	Truth   string  `flag:"truth,reads"` // the file, or "" for none
-	Columns Columns // its columns
+	Columns Columns // of the file
 }
 
-// Source returns the true values that the flags name, for a ledger. A partial request leaves out
-// people whose value is not one of the question's; for another one, such a value is an error.
+// Source returns the true values in the file for the questions of a ledger. A partial request
+// leaves out people whose value is not one of the question's values. Without partial, such a value
+// is an error.
 func (f *TruthFlags) Source(s *Files, l Ledger, partial bool) *Truths {
 	return &Truths{files: s, ledger: l, path: f.Truth, columns: f.Columns, partial: partial}
 }
 
-// Ledger is what has questions.
+// Ledger is a ledger that lists its questions.
 type Ledger interface {
-	// Questions is as [ledger.Ledger] has it.
+	// Questions is that of [ledger.Ledger].
 	Questions(ctx context.Context) iter.Seq2[api.Question, error]
 }
 
-// Truths reads true values from a CSV file when the ledger first asks for one. It is a
-// [api.TruthFunc] by its method Ask.
+// Truths reads true values from a CSV file when the ledger first requests one. Its method Ask is an
+// [api.TruthFunc].
 type Truths struct {
 	files   *Files
 	ledger  Ledger
 	path    string // "" if there is no file
 	columns Columns
 	partial bool
-	// Several means that the ledger may ask about more than one question. Then a column counts only
-	// for the question it is named like: another one's values would be drawn from, for good.
+	// Several means that the ledger may request the values of more than one question. Then a column
+	// is used only for the question of its name, because a draw from the wrong column is permanent.
 	Several  bool
-	question string            // whose values are loaded
-	values   map[string]string // nil if none are
-	wrong    map[string]int    // the lines of people whose value is none of the question's
-	allowed  []string          // the question's values
+	question string            // the question whose values are loaded
+	values   map[string]string // by object; nil if none are loaded
+	wrong    map[string]int    // by object: the line of a value that the question does not have
+	allowed  []string          // the values of the question
 }
 
-// Ask implements [api.TruthFunc]. A value that the question does not have is named by its line,
-// never by what it is.
+// Ask implements [api.TruthFunc]. An error has the line of a value that the question does not have,
+// never the value.
 func (t *Truths) Ask(ctx context.Context, question string, objects []string) ([]string, error) {
 	if t.path == "" {
-		return nil, output.UsageError("give --truth FILE", "a draw is needed, for which no true values are given")
+		return nil, output.UsageError("give --truth FILE", "a draw is needed, and no true values are given")
 	}
 	if t.values == nil || t.question != question {
 		if err := t.load(ctx, question); err != nil {
@@ -129,11 +131,11 @@ func (t *Truths) Ask(ctx context.Context, question string, objects []string) ([]
 	return values, nil
 }
 
-// invalid stands for a value that the question does not have: no value of a question has a control
-// character. What the cell says is not passed on.
+// invalid replaces a value that the question does not have, so that the ledger never sees the cell.
+// No value of a question has a control character.
 const invalid = "\x00"
 
-// wrongValues is the error of values that a question does not have, in lines of a file.
+// wrongValues returns the error for lines of a file with values that a question does not have.
 func wrongValues(path string, lines []int, allowed []string, hint string) error {
 	const most = 10
 	slices.Sort(lines)
@@ -149,13 +151,13 @@ func wrongValues(path string, lines []int, allowed []string, hint string) error 
 		what = "lines"
 	}
 	return output.InputError(hint+"; the values of the question are "+output.ListedQuoted(allowed),
-		"%s: %s %s: the true value is none of the question's", path, what, strings.Join(listed, ", "))
+		"%s: %s %s: the true value is not a value of the question", path, what, strings.Join(listed, ", "))
 }
 
-// Values are the values of a file, for which the question is looked up later.
-type Values map[string][]int // the lines of each
+// Values are the values of a file, which are checked once the ledger is open.
+type Values map[string][]int // value to its lines
 
-// Add adds the value of a row, if there is one.
+// Add adds the value of a row, if it has one.
 func (v Values) Add(e Entry) {
 	if e.value != "" {
 		value := strings.Clone(e.value)
@@ -163,8 +165,8 @@ func (v Values) Add(e Entry) {
 	}
 }
 
-// Check returns an error that lists the lines of a file with values that a question does not have.
-// Of a question that the ledger does not know it says nothing.
+// Check returns an error that lists the lines with values that a question does not have. It returns
+// nil for a question that the ledger does not have.
 func (v Values) Check(ctx context.Context, l Ledger, path, question string) error {
 	t := Truths{ledger: l}
 	known, err := t.known(ctx, question)
@@ -175,9 +177,9 @@ func (v Values) Check(ctx context.Context, l Ledger, path, question string) erro
 		return err
 	}
 	var lines []int
-	for value, of := range v {
+	for value, its := range v {
 		if _, is := known[value]; !is {
-			lines = append(lines, of...)
+			lines = append(lines, its...)
 		}
 	}
 	if len(lines) == 0 {
@@ -186,7 +188,7 @@ func (v Values) Check(ctx context.Context, l Ledger, path, question string) erro
 	return wrongValues(path, lines, t.allowed, "correct them, or leave the cell empty to skip the row")
 }
 
-// checkSeveral refuses what is right for one question only.
+// checkSeveral returns an error if Several is set, and the flags allow only one question.
 func (t *Truths) checkSeveral(question string) error {
 	switch {
 	case !t.Several:
@@ -195,15 +197,15 @@ func (t *Truths) checkSeveral(question string) error {
 		return output.UsageError("give a file, or advance one question at a time with --question "+question,
 			"standard input can be read once only, and two questions need true values")
 	case t.columns.Value != "" && t.columns.Value != question:
-		return output.UsageError(fmt.Sprintf("add --question NAME for the question that column %q is about, or "+
-			"leave out --value-column: then each question takes the column named like it", t.columns.Value),
+		return output.UsageError(fmt.Sprintf("add --question NAME for the question of column %q, or omit "+
+			"--value-column: then each question uses the column of its name", t.columns.Value),
 			"question %q needs true values, and --value-column names a column of another name", question)
 	}
 	return nil
 }
 
-// load reads the file. Values that the question does not have matter only if the ledger asks
-// for them.
+// load reads the file. Values that the question does not have are an error only if the ledger
+// requests them.
 func (t *Truths) load(ctx context.Context, question string) error {
 	if err := t.checkSeveral(question); err != nil {
 		return err
@@ -228,8 +230,8 @@ func (t *Truths) load(ctx context.Context, question string) error {
 	return err
 }
 
-// known returns the values that a file may have, each as the one text that all people with it
-// share: those of the question, and nothing.
+// known returns the values that a file may have: those of the question, and "". Each is mapped to
+// itself, so that all people with a value share one string.
 func (t *Truths) known(ctx context.Context, question string) (map[string]string, error) {
 	all, err := api.Collect(t.ledger.Questions(ctx))
 	at := slices.IndexFunc(all, func(q api.Question) bool { return q.Name == question })
@@ -247,7 +249,7 @@ func (t *Truths) known(ctx context.Context, question string) (map[string]string,
 	return known, nil
 }
 
-// ReadRows passes the rows of a CSV file to each. When ctx ends, it returns the reason.
+// ReadRows calls each for the rows of a CSV file. If ctx ends, it returns its error.
 func ReadRows(ctx context.Context, s *Files, path string, c Columns, each func(Entry)) error {
 	return s.Stream(ctx, path, func(in io.Reader) error {
 		for e, err := range readCSV(path, in, c) {

@@ -18,14 +18,14 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// familyFlags are the flags of the commands that make a family of mechanisms.
+// familyFlags are the flags of the commands that compute a family of mechanisms.
 type familyFlags struct {
 	Values   []string          `flag:"values,required,reads@"`
 	Epsilons []privacy.Epsilon `flag:"epsilon,required"`
 	Out      input.Output      `flag:"out,writes" ext:"json"`
 }
 
-// check refuses what makes no family, in the words of the flags.
+// check returns an error if the values and ε cannot be those of a family. It names the flags.
 func (f *familyFlags) check(values []string) error {
 	if len(values) < 2 {
 		return output.UsageError("", "--values: a question has at least two values")
@@ -35,13 +35,13 @@ func (f *familyFlags) check(values []string) error {
 		case epsilon.IsZero():
 			return output.UsageError("", "--epsilon: ε = 0 is not above 0")
 		case i > 0 && !f.Epsilons[i-1].Less(epsilon):
-			return output.UsageError("", "--epsilon: the ε must rise, and %v comes after %v", epsilon, f.Epsilons[i-1])
+			return output.UsageError("", "--epsilon: the ε must rise, but %v follows %v", epsilon, f.Epsilons[i-1])
 		}
 	}
 	return nil
 }
 
-// family makes a mechanism, and prints it.
+// family computes a family of mechanisms, writes it to its file, and prints it.
 func (h *Host) family(cmd *cobra.Command, f *familyFlags, design func(ctx context.Context,
 	values []string) (mechanismFile, error)) error {
 	values, err := ReadValues(f.Values)
@@ -61,17 +61,17 @@ func (h *Host) family(cmd *cobra.Command, f *familyFlags, design func(ctx contex
 	return h.Print(made)
 }
 
-// step is a mechanism at one ε.
+// step is the mechanism of a family at one ε.
 type step struct {
 	epsilon privacy.Epsilon
-	size    int // of the subsets; else 0
+	size    int // of the subsets; 0 without subsets
 	blocks  [][]int
 	matrix  *finite.Matrix
 	names   []string // of the outputs
 }
 
-// meanVariance returns the variance of an estimated share from one response, on average over the
-// shares, if all are equal.
+// meanVariance returns the variance of an estimated share from one response, averaged over the
+// values, if all values have equal shares.
 func meanVariance(m *finite.Matrix) (float64, error) {
 	variances, err := estimate.Variance(estimate.Counts{Mechanism: m, ByValue: slices.Repeat([]int64{1}, m.Inputs())})
 	if err != nil {
@@ -81,14 +81,14 @@ func meanVariance(m *finite.Matrix) (float64, error) {
 	for _, variance := range variances {
 		sum += variance
 	}
-	return sum, nil // the mean, of as many people as there are values, times their number
+	return sum, nil // mean variance of one response per value, times the number of values
 }
 
 func (h *Host) hadamard(cmd *cobra.Command, _ []string, f *familyFlags) error {
 	return h.family(cmd, f, f.hadamard)
 }
 
-// hadamard makes Hadamard response.
+// hadamard computes Hadamard response at each ε.
 func (f *familyFlags) hadamard(ctx context.Context, values []string) (mechanismFile, error) {
 	design, err := finite.HadamardResponse(len(values))
 	if err != nil {
@@ -115,7 +115,7 @@ func (h *Host) subset(cmd *cobra.Command, _ []string, f *subsetFlags) error {
 	return h.family(cmd, &f.familyFlags, f.subsets)
 }
 
-// subsets makes subset selection.
+// subsets computes subset selection at each ε.
 func (f *subsetFlags) subsets(ctx context.Context, values []string) (mechanismFile, error) {
 	sizes, err := f.sizesFor(len(values))
 	if err != nil {
@@ -133,7 +133,7 @@ func (f *subsetFlags) subsets(ctx context.Context, values []string) (mechanismFi
 	return newMechanismFile(ctx, values, steps)
 }
 
-// subsetStep is subset selection at one ε.
+// subsetStep returns subset selection at one ε.
 func subsetStep(values, size int, epsilon privacy.Epsilon) (step, error) {
 	design, err := finite.SubsetSelection(values, size)
 	if err != nil {
@@ -143,11 +143,11 @@ func subsetStep(values, size int, epsilon privacy.Epsilon) (step, error) {
 	return step{epsilon: epsilon, size: size, blocks: design.Blocks, matrix: matrix}, err
 }
 
-// maxName is the most bytes that the name of an output can have.
+// maxName is the largest length of the name of an output, in bytes.
 const maxName = 256
 
-// blockNames names blocks by their values, or by their numbers where some would be too long or
-// alike.
+// blockNames returns names of blocks: their values, or their numbers if a name would be too long or
+// not unique.
 func blockNames(values []string, blocks [][]int) []string {
 	names, seen := make([]string, len(blocks)), map[string]bool{}
 	for b, block := range blocks {
@@ -164,7 +164,7 @@ func blockNames(values []string, blocks [][]int) []string {
 	return names
 }
 
-// numbered returns the numbers from 0 on as names.
+// numbered returns the numbers from 0 to n-1 as names.
 func numbered(n int) []string {
 	names := make([]string, n)
 	for i := range names {
@@ -188,60 +188,62 @@ func (f *subsetFlags) sizesFor(values int) ([]int, error) {
 	}
 }
 
-// way is subset selection at some ε, each a degradation of the next.
-type way struct {
+// sequence is subset selection at rising ε, each of which is a degradation of the next.
+type sequence struct {
 	last  step
 	sizes []int
 	cost  float64 // the sum of the logarithms of the variances
 }
 
-// bestSizes returns the sizes for which the product of the variances is least, among those for
-// which there is a way from each ε to the next. What is best at each ε apart need not be so.
+// bestSizes returns the sizes with the least product of the variances, among those for which subset
+// selection at each ε is a degradation of that at the next. The best size at each ε alone need not
+// fulfil that.
 func (f *subsetFlags) bestSizes(values int) ([]int, error) {
-	ways := []way{{}}
+	sequences := []sequence{{}}
 	for _, epsilon := range f.Epsilons {
 		candidates, err := f.candidates(values, epsilon)
 		if err != nil {
 			return nil, err
 		}
-		ways, err = extend(ways, candidates, values)
+		sequences, err = extend(sequences, candidates, values)
 		if err != nil {
 			return nil, err
 		}
 	}
-	return slices.MinFunc(ways, byCost).sizes, nil
+	return slices.MinFunc(sequences, byCost).sizes, nil
 }
 
-func byCost(a, b way) int { return cmp.Compare(a.cost, b.cost) }
+func byCost(a, b sequence) int { return cmp.Compare(a.cost, b.cost) }
 
-// extend returns the best way to each candidate for the next higher ε. The size always may stay as
-// it is.
-func extend(ways []way, candidates []step, values int) ([]way, error) {
-	var longer []way
+// extend returns the best sequence that ends with each candidate for the next higher ε. There is
+// always one, because the size may stay the same.
+func extend(sequences []sequence, candidates []step, values int) ([]sequence, error) {
+	var longer []sequence
 	for _, c := range candidates {
 		variance, err := meanVariance(c.matrix)
 		if err != nil {
 			return nil, err
 		}
-		var below []way
-		for _, w := range ways {
-			if w.sizes == nil || leads(values, c, w.last) {
-				below = append(below, w)
+		var below []sequence
+		for _, s := range sequences {
+			if s.sizes == nil || canDegrade(values, c, s.last) {
+				below = append(below, s)
 			}
 		}
 		if len(below) > 0 {
 			best := slices.MinFunc(below, byCost)
-			longer = append(longer, way{c, append(slices.Clone(best.sizes), c.size), best.cost + math.Log(variance)})
+			sizes := append(slices.Clone(best.sizes), c.size)
+			longer = append(longer, sequence{c, sizes, best.cost + math.Log(variance)})
 		}
 	}
 	return longer, nil
 }
 
-// candidates returns subset selection of all sizes for which there are few enough subsets.
+// candidates returns subset selection for all sizes of which there are not too many subsets.
 func (f *subsetFlags) candidates(values int, epsilon privacy.Epsilon) ([]step, error) {
 	most := math.MaxInt
 	if len(f.Epsilons) > 1 {
-		most = 64 // subsets, so that the channel to the next ε does not get too large
+		most = 64 // subsets, which limits the size of the channel to the next ε
 	}
 	var all []step
 	for size := 1; size == 1 || size < values; size++ {
@@ -256,11 +258,11 @@ func (f *subsetFlags) candidates(values int, epsilon privacy.Epsilon) ([]step, e
 	return all, nil
 }
 
-// leads reports whether subset selection at a lower ε is a degradation of that at a higher one: the
-// condition that [finite.SubsetSelection] states, but for what is too near the border for float64,
-// and what would take a linear program of more than seconds. [finite.NewFamily] proves it
-// afterwards.
-func leads(values int, higher, lower step) bool {
+// canDegrade reports whether subset selection at a lower ε is a degradation of that at a higher
+// one, by the condition of [finite.SubsetSelection]. It returns false for pairs that are too near
+// the border for float64, or that would take a linear program of several seconds.
+// [finite.NewFamily] proves the degradation afterwards.
+func canDegrade(values int, higher, lower step) bool {
 	if higher.size == lower.size {
 		return true
 	}

@@ -28,8 +28,8 @@ func mustSubsets(t *testing.T, values, size int, epsilon privacy.Epsilon) step {
 	return s
 }
 
-// The condition agrees with the linear program, in both directions.
-func TestLeads_EveryPairOfSizes_AgreesWithTheLinearProgram(t *testing.T) {
+// The condition of canDegrade agrees with the linear program of [finite.NewFamily].
+func TestCanDegrade_EveryPairOfSizes_AgreesWithLinearProgram(t *testing.T) {
 	epsilons := mustEpsilons(t, "0.3,0.7,1,1.5,2.5")
 	found := map[bool]int{}
 	for values := 3; values <= 5; values++ {
@@ -39,7 +39,7 @@ func TestLeads_EveryPairOfSizes_AgreesWithTheLinearProgram(t *testing.T) {
 					for to := 1; to < values; to++ {
 						higher, lower := mustSubsets(t, values, from, high), mustSubsets(t, values, to, low)
 						_, err := finite.NewFamily(t.Context(), lower.matrix, higher.matrix)
-						if got := leads(values, higher, lower); got != (err == nil) {
+						if got := canDegrade(values, higher, lower); got != (err == nil) {
 							t.Errorf("%d values, from size %d at ε=%v to size %d at ε=%v: %v, and %v", values, from, high, to, low, got, err)
 						}
 						if from > to {
@@ -53,8 +53,8 @@ func TestLeads_EveryPairOfSizes_AgreesWithTheLinearProgram(t *testing.T) {
 	check.That(t, found[true] != 0 && found[false] != 0, "to smaller subsets: %v", found)
 }
 
-// No other sizes that are a family have a smaller product of variances.
-func TestBestSizes_AnyOtherFamily_HasNoSmallerVariance(t *testing.T) {
+// No other sizes that form a family have a smaller product of variances.
+func TestBestSizes_AllFamilies_NoneHasSmallerVariance(t *testing.T) {
 	for _, list := range []string{"0.5,1,2", "0.9,1.1,1.3", "0.2,0.5,0.6", "1.8,2,2.2"} {
 		const values = 5
 		f := &subsetFlags{familyFlags: familyFlags{Epsilons: mustEpsilons(t, list)}}

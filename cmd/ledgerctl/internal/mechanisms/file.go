@@ -19,22 +19,22 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// maxValues is how many values a question can have.
+// maxValues is the largest number of values of a question.
 const maxValues = 1 << 20
 
-// maxMechanism is the largest size of a mechanism in bytes of JSON. The ledger refuses larger ones.
+// maxMechanism is the largest size of a mechanism that the ledger accepts, in bytes of JSON.
 const maxMechanism = 1 << 20
 
-// mechanismFile is a file with a mechanism: a [api.Mechanism], and what "ledgerctl mechanism
-// family" adds, which may be left out.
+// mechanismFile is a file with an [api.Mechanism]. "ledgerctl mechanism family" adds the other
+// members, which are optional.
 type mechanismFile struct {
 	api.Mechanism
 	Values []string      `json:"values,omitempty"` // the inputs, in their order
 	Levels []familyLevel `json:"levels,omitempty"`
 }
 
-// mechanismText is a mechanismFile before its matrices are read, so that an error can tell which
-// one it is about.
+// mechanismText is a mechanismFile before its matrices are parsed, so that an error can name the
+// matrix.
 type mechanismText struct {
 	Family  json.RawMessage `json:"family"`
 	Outputs [][]string      `json:"outputs"`
@@ -44,14 +44,14 @@ type mechanismText struct {
 
 const (
 	mechanismHint = `a mechanism is {"family":{"levels":[…]},"outputs":[[…],…]}, ` +
-		`as "ledgerctl mechanism family" makes it`
+		`as "ledgerctl mechanism family" writes it`
 	countedHint  = "mechanisms, inputs and outputs are counted from 0"
-	degradedHint = "what is answered at the lower ε cannot be made from what is answered at the higher one without " +
-		"the truth, " +
-		"so that both together would cost more than the higher ε"
+	degradedHint = "a response at the lower ε cannot be derived from one at the higher ε without the true value, " +
+		"so that both together " +
+		"would cost more than the higher ε"
 )
 
-// ReadMechanism reads the mechanism of a question with some values from a file.
+// ReadMechanism reads the mechanism of a question with the given values from a file.
 func (h *Host) ReadMechanism(ctx context.Context, path string, values []string) (*api.Mechanism, error) {
 	text, err := h.readMechanismText(ctx, path)
 	if err != nil {
@@ -62,7 +62,7 @@ func (h *Host) ReadMechanism(ctx context.Context, path string, values []string) 
 		return nil, output.InputError(mechanismHint, "--mechanism: %s: %w", path, err)
 	}
 	if file.Values != nil && !slices.Equal(file.Values, values) {
-		return nil, output.InputError("a mechanism is for some values in some order",
+		return nil, output.InputError("the values of a mechanism, and their order, must be those of the question",
 			"--mechanism: %s is for the values %s, not %s",
 			path, output.Listed(file.Values), output.Listed(values))
 	}
@@ -85,8 +85,8 @@ func (h *Host) readMechanismText(ctx context.Context, path string) (string, erro
 	return string(text), err
 }
 
-// strictJSON reads one JSON value without unknown fields: a field with a slip in its name would be
-// passed over.
+// strictJSON parses one JSON value. An unknown field is an error, because a misspelt field would
+// otherwise be ignored.
 func strictJSON(text string, value any) error {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.DisallowUnknownFields()
@@ -99,11 +99,11 @@ func strictJSON(text string, value any) error {
 	return nil
 }
 
-// formError says that a text does not have the form of a mechanism.
+// formError is the error of a text that does not have the form of a mechanism.
 type formError struct{ error }
 
-// readFamily reads the levels one by one before all of them, because the family's own errors do not
-// tell whose a wrong probability is.
+// readFamily parses the levels one by one before the family, because the errors of the family do
+// not name the level with a wrong probability.
 func readFamily(ctx context.Context, text json.RawMessage) (*finite.Family, error) {
 	var parts struct {
 		Levels   []json.RawMessage `json:"levels"`
@@ -137,7 +137,7 @@ func readFamily(ctx context.Context, text json.RawMessage) (*finite.Family, erro
 	return family, nil
 }
 
-// familyHint says what may help against the error of a family.
+// familyHint returns a hint for the error of a family.
 func familyHint(err error) string {
 	var form formError
 	var game *finite.NotDegradationError
@@ -152,16 +152,16 @@ func familyHint(err error) string {
 	return countedHint
 }
 
-// familyLevel says what a mechanism at one ε is good for.
+// familyLevel describes the accuracy of the mechanism at one ε.
 type familyLevel struct {
 	Epsilon  privacy.Epsilon `json:"epsilon"`
 	Size     int             `json:"size,omitempty"` // of the subsets
 	Outputs  int             `json:"outputs"`
-	Variance float64         `json:"variance"` // of an estimated share from one response
-	Direct   float64         `json:"variance_randomized_response"`
+	Variance float64         `json:"variance"`                     // of an estimated share from one response
+	Direct   float64         `json:"variance_randomized_response"` // the same of randomized response
 }
 
-// newMechanismFile makes the family of some mechanisms by rising ε.
+// newMechanismFile returns the family of mechanisms at rising ε.
 func newMechanismFile(ctx context.Context, values []string, steps []step) (mechanismFile, error) {
 	out := mechanismFile{Values: values}
 	var matrices []*finite.Matrix
@@ -177,7 +177,7 @@ func newMechanismFile(ctx context.Context, values []string, steps []step) (mecha
 	var game *finite.NotDegradationError
 	if errors.As(err, &game) {
 		return out, &output.Error{Kind: "invalid", Code: output.ExitMisuse, Hint: degradedHint +
-			"; other sizes, or ε farther apart, may do", Err: err}
+			"; other sizes may help, or a larger distance between the ε", Err: err}
 	}
 	out.Family = family
 	return out, err
@@ -210,24 +210,24 @@ func (r mechanismFile) Table(t *output.Table) {
 			fmt.Sprintf("%.4g", l.Variance/l.Direct))
 	}
 	t.Line("")
-	t.Line("The variance is that of an estimated share from one response; N people have an Nth of it.")
+	t.Line("The variance is that of an estimated share from one response; for N people divide it by N.")
 }
 
-// ReadValues returns the values that a flag lists, or those in the file that it names. A question
-// has more than one value, so that a single one that begins with @ cannot be meant as such.
+// ReadValues returns the values that a flag lists, or those in the file that it names after an @. A
+// question has at least two values, so a single value that begins with @ is always a file.
 func ReadValues(values []string) ([]string, error) {
 	if !slices.ContainsFunc(values, func(v string) bool { return strings.HasPrefix(v, "@") }) {
 		for _, v := range values {
 			if strings.TrimSpace(v) != v {
-				return nil, output.UsageError("only commas stand between values, such as --values yes,no",
+				return nil, output.UsageError("separate values by commas only, such as --values yes,no",
 					"--values: the value %q begins or ends with a blank", v)
 			}
 		}
 		return values, nil
 	}
 	if len(values) > 1 {
-		return nil, output.UsageError("a file's name cannot have a comma in it; a value that begins with @ can "+
-			"stand in a file", "--values takes a list of values or one @FILE, not both")
+		return nil, output.UsageError("the name of a file cannot contain a comma; a value that begins with @ must be "+
+			"in a file", "--values takes a list of values or one @FILE, not both")
 	}
 	text, err := readText(values[0][1:], maxValues*(256+2))
 	if err != nil {
@@ -243,9 +243,9 @@ func ReadValues(values []string) ([]string, error) {
 	return lines, nil
 }
 
-// readText reads a regular file of up to so many bytes, without a byte order mark.
+// readText reads a regular file of at most that many bytes, without a byte order mark.
 func readText(path string, most int64) (string, error) {
-	// It is asked before it is opened, because a named pipe opens only once its other end does.
+	// Stat comes first, because opening a named pipe waits until its other end is opened.
 	info, err := os.Stat(path)
 	if err != nil {
 		return "", err

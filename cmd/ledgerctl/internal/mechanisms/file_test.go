@@ -8,7 +8,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// FuzzReadFamily holds that a family is read as it is written.
+// FuzzReadFamily checks that a family that is written as JSON is read back unchanged.
 func FuzzReadFamily(f *testing.F) {
 	for _, text := range []string{
 		"", "null", "{}", `{"levels":[]}`, `{"levels":[{"rows":[["1"]]}]}`, `{"levels":[[["1/2","1/2"],["1/2","1/2"]]]}`,

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-func TestInterruptible_ContextEnds_DoesNotWait(t *testing.T) {
+func TestInterruptible_ContextEnds_ReturnsAtOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	going, goOn := make(chan struct{}), make(chan struct{})
 	defer close(goOn)

@@ -1,4 +1,4 @@
-// Package mechanisms holds the commands that compute mechanisms and need no ledger.
+// Package mechanisms has the commands that compute mechanisms, which need no ledger.
 package mechanisms
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Host is what the commands have from the program.
+// Host gives the commands access to the program.
 type Host struct {
 	*output.Printer
 	*input.Files
@@ -37,7 +37,7 @@ func (h *Host) Commands() []*cobra.Command {
 			input.Command(h.Files, "hadamard", h.hadamard)))}
 }
 
-// bounds are the flags that bound how much neighbours may differ.
+// bounds are the flags for how much the laws of neighbours may differ.
 type bounds struct {
 	Epsilon privacy.Epsilon `flag:"epsilon,required"`
 	Delta   privacy.Delta   `flag:"delta"`
@@ -71,13 +71,13 @@ func (l *law) Set(text string) error {
 	return nil
 }
 
-// String implements [pflag.Value]: the flag has no default.
+// String implements [pflag.Value]. It returns "", because the flag has no default.
 func (l *law) String() string { return "" }
 
 // Type implements [pflag.Value].
 func (l *law) Type() string { return "law" }
 
-// digits returns probabilities as they are in a table.
+// digits formats probabilities for a table.
 func digits(probabilities []float64) []string {
 	texts := make([]string, len(probabilities))
 	for i, p := range probabilities {
@@ -104,7 +104,7 @@ func (h *Host) solve(cmd *cobra.Command, _ []string, f *solveFlags) error {
 	switch given := f.boundaries(); {
 	case len(given) == 0:
 		return output.UsageError("give --balanced, --boundary, --boundary-file or --order",
-			"nothing is said about the boundary")
+			"no law is given for the boundary")
 	case len(given) > 1:
 		return output.UsageError("give one of them", "%s exclude each other", strings.Join(given, " and "))
 	}
@@ -134,7 +134,7 @@ func (h *Host) solve(cmd *cobra.Command, _ []string, f *solveFlags) error {
 	return err
 }
 
-// boundaries returns the flags by which something is given at the boundary.
+// boundaries returns the given flags for the law on the boundary.
 func (f *solveFlags) boundaries() (given []string) {
 	for _, flag := range []struct {
 		name    string
@@ -150,8 +150,8 @@ func (f *solveFlags) boundaries() (given []string) {
 	return given
 }
 
-// interruptible returns what a computation returns, or the error of ctx as soon as that has ended.
-// The computation takes no context: it goes on then, while the program ends.
+// interruptible returns the result of a computation, or the error of ctx as soon as ctx ends. The
+// computation takes no context, so it continues then until the program ends.
 func interruptible[T any](ctx context.Context, compute func() (T, error)) (T, error) {
 	type result struct {
 		it  T
@@ -182,7 +182,7 @@ func (h *Host) readGraph(ctx context.Context, f *solveFlags) (g *graph.CSVGraph,
 	return g, err
 }
 
-// inFile says in an error about a file which one it is.
+// inFile adds the name of the file to an error of parsing it.
 func (f *solveFlags) inFile(err error) error {
 	fields, isInput := errors.AsType[*graph.InputError](err)
 	switch {
@@ -209,7 +209,7 @@ func (f *solveFlags) inFile(err error) error {
 	return output.InputError(hint, "%w", &named)
 }
 
-// mechanism computes what the flags ask for.
+// mechanism computes the mechanism that the flags request.
 func (h *Host) mechanism(ctx context.Context, f *solveFlags, g *graph.CSVGraph) (graph.Table, error) {
 	problem := graph.Problem{Graph: g.Graph, Preferences: g.Preferences, Privacy: f.privacy()}
 	var err error
@@ -234,8 +234,8 @@ func (h *Host) mechanism(ctx context.Context, f *solveFlags, g *graph.CSVGraph) 
 	table, err := problem.Solve(ctx)
 	var conflict *graph.ConflictError
 	if errors.As(err, &conflict) && conflict.Missing {
-		return nil, output.InputError("one end at least of each edge that joins two colours must be given",
-			"%s: vertices %q and %q are neighbours with different colours, and neither is there", f.BoundaryFile,
+		return nil, output.InputError("at least one end of each edge between two colours must be given",
+			"%s: vertices %q and %q are neighbours with different colours, and the file has neither", f.BoundaryFile,
 			g.IDs[conflict.From], g.IDs[conflict.To])
 	}
 	return table, err
@@ -260,8 +260,7 @@ func (f *solveFlags) truth(g *graph.CSVGraph) ([][]float64, error) {
 		color := slices.Index(g.Colors, item[:equals])
 		switch {
 		case color < 0:
-			return nil, output.UsageError("", "--boundary: %q is none of the colours in column %q", item[:equals],
-				f.Color)
+			return nil, output.UsageError("", "--boundary: %q is not a colour in column %q", item[:equals], f.Color)
 		case laws[color] != nil:
 			return nil, output.UsageError("", "--boundary has colour %q twice", g.Colors[color])
 		}
@@ -273,15 +272,15 @@ func (f *solveFlags) truth(g *graph.CSVGraph) ([][]float64, error) {
 	}
 	for _, law := range laws {
 		if law == nil {
-			return nil, output.UsageError("", "--boundary says nothing about one of the two colours in column %q",
+			return nil, output.UsageError("", "--boundary has no probability for one of the two colours in column %q",
 				f.Color)
 		}
 	}
 	return laws, nil
 }
 
-// conflict says why there is no mechanism: at To the answers of Colors have together a higher
-// probability than they may have at that distance from From.
+// conflict is the reason why no mechanism exists: at To, the answers of Colors together have a
+// higher probability than is possible at that distance from From.
 type conflict struct {
 	From            string   `json:"from"`
 	To              string   `json:"to"`
@@ -297,13 +296,13 @@ func (c *conflict) Error() string {
 	for _, color := range c.Colors {
 		colors = append(colors, strconv.Quote(color))
 	}
-	return fmt.Sprintf("no mechanism has these probabilities: vertex %q answers %s with %.12g; "+
-		"at distance %d, vertex %q may with at most %.12g, but does with %.12g",
+	return fmt.Sprintf("no mechanism has these probabilities: vertex %q answers %s with probability %.12g; "+
+		"at distance %d from it, vertex %q may do so with at most %.12g, but has %.12g",
 		c.From, strings.Join(colors, " or "), c.FromProbability, c.Distance, c.To, c.Bound, c.ToProbability)
 }
 
-// newConflict puts the error of a mechanism that does not exist in the words of the files. It
-// returns nil for other errors.
+// newConflict returns the conflict in an error, with the names in the files. It returns nil for
+// other errors.
 func newConflict(g *graph.CSVGraph, err error) *conflict {
 	var e *graph.ConflictError
 	if !errors.As(err, &e) {
@@ -331,7 +330,7 @@ type solveResult struct {
 	Conflict      *conflict       `json:"conflict"`
 	Vertices      []vertexResult  `json:"vertices"`
 
-	uniform bool // the law depends on colour and distance alone
+	uniform bool // the law depends only on colour and distance
 }
 
 type vertexResult struct {
@@ -455,7 +454,7 @@ func (r solveResult) Table(t *output.Table) {
 	}
 }
 
-// mostVertices is how many of them a table has.
+// mostVertices is the largest number of vertices in a table.
 const mostVertices = 100
 
 // regions returns the vertices of each colour at each distance, which have the same law.
@@ -473,7 +472,7 @@ func (r solveResult) regions() (all [][]vertexResult) {
 	return all
 }
 
-// steps returns the distance, by which a vertex without a boundary comes last.
+// steps returns the distance for sorting. A vertex without a boundary is last.
 func (v *vertexResult) steps() int64 {
 	if v.Distance == nil {
 		return 1 << 32

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestParseProbability_DecimalsFromZeroToOne_AreRead(t *testing.T) {
+func TestParseProbability_DecimalsFromZeroToOne_AreAccepted(t *testing.T) {
 	for text, want := range map[string]float64{"0": 0, "1": 1, "0.25": 0.25, ".5": 0.5, "5e-1": 0.5, "1.0": 1, "1e-999": 0} {
 		if got, err := parseProbability(text); err != nil || got != want {
 			t.Errorf("%q: %v, %v", text, got, err)
@@ -19,8 +19,8 @@ func TestParseProbability_DecimalsFromZeroToOne_AreRead(t *testing.T) {
 	}
 }
 
-// FuzzParseProbability holds that what is accepted is a decimal number from 0 to 1, and what
-// package strconv makes of it.
+// FuzzParseProbability checks that every accepted text is a decimal number from 0 to 1, with the
+// value that package strconv parses.
 func FuzzParseProbability(f *testing.F) {
 	for _, text := range []string{"", "0", "1", "-0", "+1", "1e-400", "0x1p-2", "1_0", "NaN", "Inf", ".5", "5.", "1e", "0.30000000000000004", "1.0000000000000001"} {
 		f.Add(text)

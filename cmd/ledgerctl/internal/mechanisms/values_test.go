@@ -10,7 +10,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// FuzzReadValues holds that the values of a file are its lines.
+// FuzzReadValues checks that the values of a file are its lines.
 func FuzzReadValues(f *testing.F) {
 	for _, text := range []string{"", "\n", "yes\nno\n", "yes\r\nno\r\n", "\ufeffyes\nno", "a\n\nb", " a\n", "a\r\rb\n", "\xff\n", "a\u2028b"} {
 		f.Add(text)

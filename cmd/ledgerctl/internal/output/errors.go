@@ -15,55 +15,55 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// ExitCode is what the program ends with. Scripts rely on the numbers.
+// ExitCode is the exit code of the program. Scripts rely on the numbers.
 type ExitCode int
 
 const (
-	ExitDone       ExitCode = iota // what was asked for is done
-	ExitUnexpected                 // anything else
+	ExitDone       ExitCode = iota // the command is done
+	ExitUnexpected                 // any other error
 	ExitMisuse                     // wrong usage or input
-	// by a budget, a policy or a price, for want of a true value or a key, or because no mechanism
-	// has what is asked for
+	// refused by a budget, a policy or a price, because a true value or a key is missing, or
+	// because no mechanism has the requested properties
 	ExitRefused
-	// damaged, no ledger, of a newer version, replaced, rolled back, or not what a signature or
-	// proof is of
+	// damaged, not a ledger, of a newer version, replaced, rolled back, or different from what was
+	// signed or proven
 	ExitIntegrity
 	ExitKeyConflict // the idempotency key was used for another request
 	ExitInUse       // another process has the file open
-	ExitStopped     // the ledger that was served has stopped: a supervisor starts the server again
-	ExitIncomplete  // the result is of a file whose journal is missing, and lacks what only that has
+	ExitStopped     // the served ledger has stopped; a supervisor should start the server again
+	ExitIncomplete  // the journal is missing, and the result lacks the events that only it has
 )
 
-// Error is an error classed where it arose.
+// Error is an error with its kind, exit code and hint.
 type Error struct {
-	Kind string   // a word for programs
-	Code ExitCode // what the program ends with
-	Hint string   // what may help; may be empty
-	Err  error    // what went wrong
+	Kind string // for programs
+	Code ExitCode
+	Hint string // what may help; may be empty
+	Err  error  // what went wrong
 }
 
-// Error implements error: it is that of the error inside.
+// Error implements error. It returns the text of Err.
 func (f *Error) Error() string { return f.Err.Error() }
 
-// Unwrap returns the error inside.
+// Unwrap returns Err.
 func (f *Error) Unwrap() error { return f.Err }
 
-// UsageError is an error of the one who typed the command.
+// UsageError returns an error in the command line.
 func UsageError(hint, format string, args ...any) error {
 	return &Error{Kind: "usage", Code: ExitMisuse, Hint: hint, Err: fmt.Errorf(format, args...)}
 }
 
-// InputError is an error in a file that the command reads.
+// InputError returns an error in a file that the command reads.
 func InputError(hint, format string, args ...any) error {
 	return &Error{Kind: "input", Code: ExitMisuse, Hint: hint, Err: fmt.Errorf(format, args...)}
 }
 
-// NotFound is an error of a file that is not there.
+// NotFound returns an error for a file that does not exist.
 func NotFound(hint, format string, args ...any) error {
 	return &Error{Kind: "not-found", Code: ExitMisuse, Hint: hint, Err: fmt.Errorf(format, args...)}
 }
 
-// Missing is NotFound where err says that a file does not exist, and else err.
+// Missing returns a [NotFound] error if err is [fs.ErrNotExist], and err otherwise.
 func Missing(err error, hint, format string, args ...any) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return NotFound(hint, format, args...)
@@ -71,7 +71,7 @@ func Missing(err error, hint, format string, args ...any) error {
 	return err
 }
 
-// WithHint adds to an error what may help, if it is the one that the hint is against.
+// WithHint adds a hint to err if err wraps against.
 func WithHint(err, against error, hint string) error {
 	if !errors.Is(err, against) {
 		return err
@@ -80,8 +80,8 @@ func WithHint(err, against error, hint string) error {
 	return &Error{Kind: class.Kind, Code: class.Code, Hint: hint, Err: err}
 }
 
-// Cause is why the operating system failed to do something with a file, without the name that it
-// was given.
+// Cause returns the error of the operating system in an error about a file, without the file's
+// name.
 func Cause(err error) error {
 	var one *fs.PathError
 	var two *os.LinkError
@@ -94,7 +94,7 @@ func Cause(err error) error {
 	return err
 }
 
-// keyed has the idempotency key of the request that failed, so that it can be taken up again.
+// keyed is the error of a request with its idempotency key, with which the request can be repeated.
 type keyed struct {
 	key string
 	err error
@@ -111,17 +111,18 @@ func WithKey(key string, err error) error {
 	return &keyed{key, err}
 }
 
-// unfinishedError says of an error what was done all the same, for good.
+// unfinishedError is an error after a part of the command was done permanently.
 type unfinishedError struct {
-	done string
-	sale uint64 // its number, or 0
+	done string // the part that was done
+	sale uint64 // the number of the sale, or 0
 	err  error
 }
 
 func (u *unfinishedError) Error() string { return u.done + ": " + u.err.Error() }
 func (u *unfinishedError) Unwrap() error { return u.err }
 
-// Unfinished says of an error what was done all the same: it is no wrong usage any more.
+// Unfinished adds to an error what was done before it. The exit code is then never that of wrong
+// usage.
 func Unfinished(done string, sale uint64, err error) error {
 	if err == nil {
 		return nil
@@ -133,41 +134,40 @@ func Unfinished(done string, sale uint64, err error) error {
 	return err
 }
 
-// hint is what may help against an error.
+// hint is a text about what may help against an error.
 type hint struct {
 	against error
 	text    string
 }
 
-// hints lists what may help. The first that fits counts.
+// hints returns all hints. The first that fits an error is used.
 func hints() []hint {
 	return []hint{
 		{api.ErrJournal,
-			"what was committed last is in the journal, a directory NAME.journal beside the file while it is open " +
-				"and after a crash; keep, move and copy both together; where it is missing, --without-journal reads " +
-				"the file alone"},
+			"the last commits are in the journal, a directory NAME.journal beside the file while it is open and " +
+				"after a crash; keep, move and copy both together; if the journal is missing, --without-journal " +
+				"reads the file alone"},
 		{api.ErrVersion, "use the ledgerctl of that version"},
-		{api.ErrCheckpoint, "it may be damaged, or signed by another key than the log key"},
+		{api.ErrCheckpoint, "the checkpoint may be damaged, or signed by another key than the log key"},
 		{api.ErrInUse,
-			`another process has it open: if that serves it, as a host or "ledgerctl serve" does, ` +
-				"give --addr ADDRESS in place of --db; else try again when it is done"},
-		{api.ErrForgotten, "its responses were destroyed, for good"},
+			`another process has it open: if that process serves it, as a host or "ledgerctl serve" does, ` +
+				"give --addr ADDRESS in place of --db; otherwise try again when it is done"},
+		{api.ErrForgotten, "its responses were destroyed permanently"},
 		{api.ErrClock, "set the clock of this machine"},
 		{api.ErrTruthKey,
-			"this ledger binds people to their true values; --truth-key FILE gives it the key by which it does"},
+			"this ledger binds people to their true values; give its truth key by --truth-key FILE"},
 		{api.ErrNoiseKey,
-			"responses are drawn from a key here; --noise-key NAME=FILE gives it the key of each name, the former " +
-				"ones too"},
+			"this ledger draws responses from noise keys; give all of them, old and new, by --noise-key NAME=FILE"},
 		{api.ErrNoSigner, "give --signer FILE with the signing key to the process that has the file open"},
 		{api.ErrNoResponses,
-			`"ledgerctl raise" makes responses; "ledgerctl show OBJECT" lists at which ε there are some`},
+			`"ledgerctl raise" draws responses; "ledgerctl show OBJECT" lists them with their ε`},
 		{api.ErrUnknown, `"ledgerctl question list" shows the questions; "ledgerctl enroll" adds people`},
 		{api.ErrNoCap, "--cap E is the largest ε of each person over all questions"},
 	}
 }
 
-// others are the classes of errors that no ledger has, one of which err may be.
-func others(err error) []Error {
+// otherClasses returns the classes of errors that do not come from a ledger.
+func otherClasses(err error) []Error {
 	return []Error{
 		{"no-certificate", ExitMisuse, "fewer outputs", privacy.ErrNoCertificate},
 		{"invalid", ExitMisuse, "", privacy.ErrInvalid},
@@ -177,17 +177,18 @@ func others(err error) []Error {
 	}
 }
 
-// permissionHint says what must be writable, where that is not in the error.
+// permissionHint returns a hint about the directory that must be writable, if err is about a
+// journal.
 func permissionHint(err error) string {
 	var at *fs.PathError
 	if errors.As(err, &at) && strings.Contains(at.Path, ".journal") {
-		return "nothing was changed; whoever changes a ledger must be able to write to its directory, where it " +
-			"makes its journal, a directory NAME.journal"
+		return "nothing was changed; a process that changes a ledger must be able to write to its directory, because " +
+			"it creates the journal there, a directory NAME.journal"
 	}
 	return ""
 }
 
-// classify returns the class of an error; it always finds one.
+// classify returns the class of an error. Every error has one.
 func classify(err error) Error {
 	rollback, isRollback := errors.AsType[*api.RollbackError](err)
 	classed, isClassed := errors.AsType[*Error](err)
@@ -201,7 +202,7 @@ func classify(err error) Error {
 		return *classed
 	}
 	kind, exit, _ := problem.Classify(err)
-	for _, other := range others(err) {
+	for _, other := range otherClasses(err) {
 		if kind == problem.Unexpected && errors.Is(err, other.Err) {
 			return other
 		}
@@ -209,7 +210,7 @@ func classify(err error) Error {
 	return Error{kind, ExitCode(exit), hintAgainst(kind, err), err}
 }
 
-// hintAgainst says what may help against an error of a ledger, which may be served.
+// hintAgainst returns a hint for an error of a ledger in a file or at an address.
 func hintAgainst(kind string, err error) string {
 	var refused *api.RefusedError
 	var quote *api.QuoteError
@@ -217,13 +218,13 @@ func hintAgainst(kind string, err error) string {
 	var closed *api.ReservationError
 	switch {
 	case errors.As(err, &refused):
-		return explained(refused)
+		return explainRefusal(refused)
 	case errors.As(err, &quote):
 		return quoteHint(quote)
 	case errors.As(err, new(*api.KeyConflictError)):
-		return "give another --key, or the arguments it was first used with"
+		return "give another --key, or the arguments with which this one was first used"
 	case errors.As(err, new(*api.DisplacedError)):
-		return "--quote lists what would be lost; --accept-loss answers all the same"
+		return "--quote lists what would be lost; --accept-loss answers nevertheless"
 	case errors.As(err, &clock):
 		return clockHint(clock)
 	case errors.As(err, &closed):
@@ -239,25 +240,25 @@ func hintAgainst(kind string, err error) string {
 	case !isServed:
 		return ""
 	case kind == problem.Unreachable:
-		return `is "ledgerctl serve" running there, and do --addr or $LEDGER_ADDR name the right address?`
+		return `is "ledgerctl serve" running there, and is the address in --addr or $LEDGER_ADDR right?`
 	case kind == problem.Unauthorized || kind == problem.Forbidden:
 		return "use a token whose role allows this, by $LEDGER_TOKEN or --token FILE"
 	}
 	return served.Hint
 }
 
-// RollbackHint says what helps if a ledger does not go on from a checkpoint, which may be of
-// another log.
-func RollbackHint(foreign bool) string {
-	if foreign {
-		return "--db may name another ledger than the checkpoint is of"
+// RollbackHint returns a hint for a log that does not extend a checkpoint. isForeign is whether the
+// checkpoint is of another log.
+func RollbackHint(isForeign bool) string {
+	if isForeign {
+		return "--db may name another ledger than that of the checkpoint"
 	}
-	return "use nothing of this file: what was released since would be drawn anew; find the one that goes on from " +
-		"the checkpoint"
+	return "do not use this file, because responses released since would be drawn again; find the file whose log " +
+		"extends the checkpoint"
 }
 
 func quoteHint(quote *api.QuoteError) string {
-	hint := `"ledgerctl quote" with the same order says what it is now, and the ID to sell that by`
+	hint := `"ledgerctl quote" with the same order prints the current quote and its ID`
 	switch {
 	case quote.Remedy == "paying":
 		return "raise --max-price, or lower --epsilon"
@@ -267,22 +268,22 @@ func quoteHint(quote *api.QuoteError) string {
 	return hint
 }
 
-// Refusal adds what may help against the refusal of a request, if err is one.
+// Refusal adds a hint to the refusal of a request, if err is one.
 func Refusal(err error, partial bool) error {
 	var refused *api.RefusedError
 	if !errors.As(err, &refused) || partial {
 		return err
 	}
 	hint := "--partial leaves them out"
-	if why := explained(refused); why != "" {
+	if why := explainRefusal(refused); why != "" {
 		hint = why + "; " + hint
 	}
 	return &Error{Kind: "refused", Code: ExitRefused, Hint: hint, Err: err}
 }
 
-// explained explains why a request was refused, where the names of the reasons do not. It also
-// explains reasons of which no refusal is listed.
-func explained(e *api.RefusedError) string {
+// explainRefusal explains the reasons of a refusal whose names do not suffice, also those of which
+// no refusal is listed.
+func explainRefusal(e *api.RefusedError) string {
 	var texts []string
 	for _, sum := range append(new(api.RefusedError).SumsWith(e.Refused...), e.Sums...) {
 		text := explainReason(sum.Reason)
@@ -296,23 +297,22 @@ func explained(e *api.RefusedError) string {
 func explainReason(reason api.Reason) string {
 	text := map[api.Reason]string{
 		api.NotEnrolled: `"ledgerctl enroll" adds people to a question`,
-		api.NoNoiseKey:  "--noise-key NAME=FILE gives the key that they began with",
+		api.NoNoiseKey:  "--noise-key NAME=FILE gives the key of their first draw",
 		api.NoTruth: "a draw is needed, and the truth file has no value for them (do --id-column or " +
-			"--id-rows mean their ids?)",
-		api.NoTruthKey: "this ledger binds people to their true values; --truth-key FILE gives it the key by " +
-			"which it does",
+			"--id-rows select their ids?)",
+		api.NoTruthKey:    "this ledger binds people to their true values; give its truth key by --truth-key FILE",
 		api.PolicyDiffers: `enrolling does not change a policy, "ledgerctl terms" does`,
 		api.CapDiffers:    `enrolling does not change a cap, "ledgerctl terms" does`,
 		api.Withdrawn:     "they take part in nothing, unless they are enrolled again",
-		api.EpochBegun:    "a new epoch of them began since, which ended what was reserved",
+		api.EpochBegun:    "a new epoch has begun since for them, which ended the reservation",
 		api.NotForSale:    `they are not enrolled under a policy of kind "market"`,
 		api.NotOnOffer:    `their policy sells no such ε, see "ledgerctl show OBJECT"`,
 		api.BuyerRefused:  "their policy does not sell to this buyer",
 		api.SaleClosed:    `their policy sells at another time, see "ledgerctl show OBJECT"`,
-		api.NeedsConsent: "these terms may allow more than the people have agreed to; --consent TEXT says where " +
-			"their consent to them is on record",
-		api.HoldersFull: "as many buyers as their policy allows hold this ε",
-		api.Full: "the ledger keeps no more levels, buyers and reservations of them; a level that is " +
+		api.NeedsConsent: "these terms may allow more than the people have agreed to; --consent TEXT refers to the " +
+			"record of their consent",
+		api.HoldersFull: "the largest number of buyers that their policy allows hold this ε",
+		api.Full: "the ledger has reached its limit of levels, buyers and reservations for them; a level that is " +
 			"recorded already may be possible",
 	}[reason]
 	if text == "" {
@@ -321,40 +321,40 @@ func explainReason(reason api.Reason) string {
 	return string(reason) + ": " + text
 }
 
-// Report is what --json prints of an error.
+// Report is an error as --json prints it.
 type Report struct {
-	Kind    string  `json:"kind"`    // a word for programs
-	Message string  `json:"message"` // the error in words
-	Details details `json:"details"` // what else there is to say
+	Kind    string  `json:"kind"`    // for programs
+	Message string  `json:"message"` // for people
+	Details details `json:"details"`
 }
 
 type details struct {
 	Hint  string `json:"hint,omitempty"`
-	Key   string `json:"key,omitempty"`   // of the request that can be taken up again, or that another one had before
-	Field string `json:"field,omitempty"` // in which the two differ
-	Sale  uint64 `json:"sale,omitempty"`  // that is made all the same, or that the reservation became
+	Key   string `json:"key,omitempty"`   // of the request that can be repeated, or of an earlier request
+	Field string `json:"field,omitempty"` // in which a request differs from the earlier one with its key
+	Sale  uint64 `json:"sale,omitempty"`  // that is done nevertheless, or that the reservation became
 	// A reservation that is not open.
 	Reservation uint64           `json:"reservation,omitempty"` // its number
 	State       string           `json:"state,omitempty"`       // captured, cancelled or expired
 	Question    string           `json:"question,omitempty"`
 	Refused     []api.Refusal    `json:"refused,omitempty"`
-	Unlisted    int              `json:"unlisted,omitempty"` // refused, too
-	Sums        []api.RefusalSum `json:"sums,omitempty"`     // of all of them, by reason
+	Unlisted    int              `json:"unlisted,omitempty"` // number of refusals that Refused does not list
+	Sums        []api.RefusalSum `json:"sums,omitempty"`     // of all refusals, by reason
 	Instead     *api.Budget      `json:"instead,omitempty"`  // what would be possible
-	// What the order is now that was not what the buyer would have.
+	// The current quote of an order that differs from the buyer's limits.
 	Price    *int64 `json:"price,omitempty"` // in minor units
 	Currency string `json:"currency,omitempty"`
 	MaxPrice *int64 `json:"max_price,omitempty"`
 	Quote    string `json:"quote,omitempty"`         // its ID
 	Terms    bool   `json:"terms_changed,omitempty"` // since it was quoted
-	// What an answer would take off the market.
+	// Levels on offer that an answer would displace.
 	Displaced []api.Displaced `json:"displaced,omitempty"`
-	// What a checkpoint says, and what the ledger is instead.
+	// The head in a checkpoint, and the head of the ledger.
 	Checkpoint *api.Head `json:"checkpoint,omitempty"`
 	Ledger     *api.Head `json:"ledger,omitempty"`
 }
 
-// Explain puts an error in words, and says what the program ends with.
+// Explain returns the report of an error, and the exit code of the program.
 func Explain(err error) (Report, ExitCode) {
 	class, p := classify(err), problem.Of(err)
 	f := Report{Kind: class.Kind, Message: err.Error(), Details: details{
@@ -380,43 +380,43 @@ func Explain(err error) (Report, ExitCode) {
 		f.Message = "interrupted"
 	}
 	if request, is := errors.AsType[*keyed](err); is {
-		f.takeUp(request.key, class, err)
+		f.addRepeatHint(request.key, class, err)
 	}
 	return f, class.Code
 }
 
-// takeUp says how a request that failed on the way is taken up again by its key.
-func (f *Report) takeUp(key string, class Error, err error) {
+// addRepeatHint adds how to repeat a request with its key, if a part of the request may be done.
+func (f *Report) addRepeatHint(key string, class Error, err error) {
 	done, isDone := errors.AsType[*unfinishedError](err)
 	switch {
 	case isDone:
 		f.Details.Key, f.Details.Sale = key, done.sale
-		f.Details.Hint = fmt.Sprintf("the same command with --key %s gives the result again, and does nothing twice",
+		f.Details.Hint = fmt.Sprintf("the same command with --key %s prints the result again, and does nothing twice",
 			Quoted(key))
 	case class.Code == ExitUnexpected:
 		f.Details.Key = key
 		f.Details.Hint = "the parts committed so far stay; the same command with --key " + Quoted(key) +
-			" goes on from there"
+			" continues from there"
 		if class.Kind == problem.Unreachable || class.Hint == problem.TakenOver {
 			f.Details.Hint = class.Hint + "; " + f.Details.Hint
 		}
 	}
 }
 
-// reservationHint says what to do about a reservation that is not open.
+// reservationHint returns what to do about a reservation that is not open.
 func reservationHint(e *api.ReservationError) string {
 	switch e.State {
 	case "captured":
-		return `its sale is made, "ledgerctl sales" lists it: charge nothing again`
+		return `its sale is done, and "ledgerctl sales" lists it: charge nothing again`
 	case "expired":
-		return fmt.Sprintf(`charge nothing for it; "ledgerctl cancel %d" makes that final before a charge `+
-			"is refunded; reserve again with another --key", e.Number)
+		return fmt.Sprintf(`charge nothing for it; run "ledgerctl cancel %d", which is final, before you refund a `+
+			"charge; reserve again with another --key", e.Number)
 	}
 	return "charge nothing for it, and refund what was charged; reserve again with another --key"
 }
 
-// clockHint says how a clock far ahead of the log is confirmed: up to a time that has not come when
-// the command has been typed.
+// clockHint returns how to confirm a clock that is far ahead of the log. The time in it is at least
+// an hour ahead, so that the command can be typed until then.
 func clockHint(e *api.ClockError) string {
 	return "compare the clock with another; if it is right, give this command --clock-ahead " +
 		Stamp(e.Clock.Add(2*time.Hour).Truncate(time.Hour)) + " once; if not, set it"

@@ -76,8 +76,8 @@ func TestExplain_InterruptedRequest_HasItsKey(t *testing.T) {
 	check.That(t, WithKey("k-1", nil) == nil, "no error became one")
 }
 
-// What was done for good must not look like a command that was typed wrong.
-func TestUnfinished_WorkDoneInPart_IsNoWrongUsage(t *testing.T) {
+// A permanent change must not end with the exit code of wrong usage.
+func TestUnfinished_PartlyDone_IsNotWrongUsage(t *testing.T) {
 	f, code := Explain(WithKey("k-1", Unfinished("sale 7 is made, but", 7, fs.ErrNotExist)))
 	if code != ExitUnexpected || f.Details.Key != "k-1" || f.Details.Sale != 7 || !strings.Contains(f.Details.Hint, "--key k-1") || !strings.HasPrefix(f.Message, "sale 7 is made, but: ") {
 		t.Errorf("%+v, code %d", f, code)
@@ -88,7 +88,7 @@ func TestUnfinished_WorkDoneInPart_IsNoWrongUsage(t *testing.T) {
 	check.That(t, Unfinished("done", 0, nil) == nil, "no error became one")
 }
 
-func TestExplained_EveryReason_IsExplainedOnce(t *testing.T) {
+func TestExplainRefusal_EveryReason_IsExplainedOnce(t *testing.T) {
 	var refused []api.Refusal
 	for _, reason := range []api.Reason{
 		api.NotEnrolled, api.NoTruth, api.CapDiffers, api.PolicyDiffers, api.Withdrawn, api.NotForSale,
@@ -99,7 +99,7 @@ func TestExplained_EveryReason_IsExplainedOnce(t *testing.T) {
 			t.Errorf("%s: %q", reason, text)
 		}
 	}
-	text := explained(&api.RefusedError{Refused: refused, Sums: new(api.RefusedError).SumsWith(refused...)})
+	text := explainRefusal(&api.RefusedError{Refused: refused, Sums: new(api.RefusedError).SumsWith(refused...)})
 	if strings.Count(text, "holders-full: ") != 1 || strings.Count(text, "no-truth: ") != 1 {
 		t.Error(text)
 	}
@@ -115,9 +115,9 @@ func TestExplained_EveryReason_IsExplainedOnce(t *testing.T) {
 	}
 }
 
-// Who may not write beside the ledger is told that it must be possible, and not to take up what
-// never began.
-func TestExplain_JournalNotWritable_SaysSo(t *testing.T) {
+// If the journal cannot be created, the hint names the directory, and does not suggest repeating a
+// request that never began.
+func TestExplain_JournalNotWritable_HintNamesTheDirectory(t *testing.T) {
 	denied := &fs.PathError{Op: "mkdirat", Path: "panel.db.journal.new", Err: syscall.EACCES}
 	f, code := Explain(WithKey("k", fmt.Errorf("make a journal: %w", denied)))
 	if code != ExitMisuse || f.Kind != "permission" || f.Details.Key != "" || !strings.Contains(f.Details.Hint, "write to its directory") {
@@ -125,19 +125,19 @@ func TestExplain_JournalNotWritable_SaysSo(t *testing.T) {
 	}
 }
 
-// Whoever asked a host that cannot answer is told where else to ask, and of the key only if there
-// is one.
-func TestExplain_ServerThatCannotAnswer_SaysWhereToAsk(t *testing.T) {
+// The hint for an unreachable or fenced host names the address or the other host. It has the key
+// only if the request has one.
+func TestExplain_UnreachableServer_HintNamesTheAddress(t *testing.T) {
 	gone := problem.New(problem.Unreachable, "the server: no such file")
 	fenced := problem.Of(fmt.Errorf("%w: %w: 2, by host b", api.ErrStopped, journal.ErrFenced))
 	for _, test := range []struct {
 		err  error
 		want string
 	}{
-		{gone, `is "ledgerctl serve" running there, and do --addr or $LEDGER_ADDR name the right address?`},
-		{WithKey("k", gone), `is "ledgerctl serve" running there, and do --addr or $LEDGER_ADDR name the right address?; the parts committed so far stay; the same command with --key k goes on from there`},
+		{gone, `is "ledgerctl serve" running there, and is the address in --addr or $LEDGER_ADDR right?`},
+		{WithKey("k", gone), `is "ledgerctl serve" running there, and is the address in --addr or $LEDGER_ADDR right?; the parts committed so far stay; the same command with --key k continues from there`},
 		{fenced, problem.TakenOver},
-		{WithKey("k", fenced), problem.TakenOver + "; the parts committed so far stay; the same command with --key k goes on from there"},
+		{WithKey("k", fenced), problem.TakenOver + "; the parts committed so far stay; the same command with --key k continues from there"},
 	} {
 		if f, code := Explain(test.err); code != ExitUnexpected || f.Details.Hint != test.want {
 			t.Errorf("%v: hint %q, code %d; want %q", test.err, f.Details.Hint, code, test.want)

@@ -13,9 +13,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// WriteEvent writes an event on one line for people: its number, its time, its kind, and what it
-// says, by the keys that it has in JSON. Texts that are empty, and counts, ε and numbers that are 0,
-// are left out; amounts are in the currency of the ledger.
+// WriteEvent writes an event on one line for people: its number, time and kind, and its members by
+// their keys in JSON. Empty texts, and counts, ε and numbers that are 0, are left out. Amounts are
+// in the currency of the ledger.
 func WriteEvent(w io.Writer, ev event.Event, currency string) {
 	line := fmt.Sprintf("%6d  %s  %-9s", ev.Number, ev.Time.Format("2006-01-02T15:04:05.000Z07:00"), ev.Kind())
 	if ev.Erased {
@@ -27,7 +27,7 @@ func WriteEvent(w io.Writer, ev event.Event, currency string) {
 	fmt.Fprintln(w, escaped(line))
 }
 
-// membersLine returns what an event says, each word after a blank.
+// membersLine returns the members of an event, each after a space.
 func membersLine(all []member, currency string) (line string) {
 	for _, m := range all {
 		if refusal, is := m.value.(api.Refusal); is {
@@ -74,7 +74,7 @@ func wordOf(m member, currency string) string {
 	return ""
 }
 
-// LevelsOf returns the ε of a mechanism, rising.
+// LevelsOf returns the ε of a mechanism in ascending order.
 func LevelsOf(m *api.Mechanism) []string {
 	var all []string
 	for _, epsilon := range m.Family.Epsilons() {

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// The codes of ISO 4217 whose minor unit is a hundredth, and of the others by how many decimals
-// they have. (What Unicode's CLDR has, and with it golang.org/x/text/currency, is how amounts are
-// commonly written, which is often without the decimals that the minor unit has.)
+// The currency codes of ISO 4217 by their minor unit. (Unicode's CLDR, and with it
+// golang.org/x/text/currency, has the common notation of amounts, which often has fewer decimals
+// than the minor unit.)
 const (
 	hundredths = "" +
 		"AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF " +
@@ -22,7 +22,7 @@ const (
 	thousandths = "BHD IQD JOD KWD LYD OMR TND"
 )
 
-// decimalsOf returns how many decimals the amounts in a currency have, if that is known.
+// decimalsOf returns the number of decimals of a currency, if that is known.
 func decimalsOf(currency string) (decimals int, known bool) {
 	for decimals, codes := range []string{wholes, "", hundredths, thousandths} {
 		if slices.Contains(strings.Fields(codes), currency) {
@@ -32,8 +32,8 @@ func decimalsOf(currency string) (decimals int, known bool) {
 	return 0, false
 }
 
-// Money shows an amount in minor units of a currency: "2,231.00 EUR". Of a currency that is not
-// known it shows the minor units.
+// Money formats an amount in minor units of a currency, such as "2,231.00 EUR". If the currency is
+// not known, it formats the number of minor units.
 func Money(amount int64, currency string) string {
 	decimals, known := decimalsOf(currency)
 	if !known {

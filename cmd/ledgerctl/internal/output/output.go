@@ -1,5 +1,5 @@
-// Package output prints what commands find out, as tables for people or as JSON for programs, and
-// what went wrong.
+// Package output prints the results and errors of commands, as tables for people or as JSON for
+// programs.
 package output
 
 import (
@@ -20,9 +20,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// Result is what a command found out. Its JSON form has the documented keys.
+// Result is the result of a command. Its JSON form has the documented keys.
 type Result interface {
-	// Table adds it to what people read.
+	// Table adds the result to a table for people.
 	Table(t *Table)
 }
 
@@ -35,7 +35,8 @@ type field struct {
 	value      any
 }
 
-// Add adds a value. Without a key it is not in the JSON form, and without a label not in the table.
+// Add adds a value. Without a key it is not in the JSON form. Without a label it is not in the
+// table.
 func (f *Fields) Add(key, label string, value any) { *f = append(*f, field{key, label, value}) }
 
 // AddNonZero adds a value, unless it is the zero value of its type or an empty slice.
@@ -53,15 +54,15 @@ func (f *Fields) AddMoney(key, label string, amount int64, currency string) {
 	f.Add("", label, Money(amount, currency))
 }
 
-// Inline adds the members of a struct to the JSON form, and to the table those that are named: each
-// by its key in JSON, or by "key label".
+// Inline adds all members of a struct to the JSON form, and those in rows to the table. A row is a
+// key in JSON, or "key label".
 func (f *Fields) Inline(value any, rows ...string) {
 	f.Add("", "", value)
 	*f = append(*f, rowsOf(value, rows)...)
 }
 
-// InlineDone is Inline of the result of a request. The range of the events that the request wrote,
-// if it wrote any, is "events", and not "first" and "last" as in the API.
+// InlineDone is Inline for the result of a request. The range of the events that the request wrote
+// has the key "events" in place of the keys "first" and "last" of the API.
 func (f *Fields) InlineDone(done any, rows ...string) {
 	var events Span
 	for _, m := range membersOf(reflect.ValueOf(done)) {
@@ -80,8 +81,8 @@ func (f *Fields) InlineDone(done any, rows ...string) {
 
 // Span is a range of events, by their numbers.
 type Span struct {
-	First uint64 `json:"first"` // its first event; those of other requests may be in the range
-	Last  uint64 `json:"last"`  // its last one
+	First uint64 `json:"first"` // the first event; the range may include events of other requests
+	Last  uint64 `json:"last"`  // the last event
 }
 
 // String implements [fmt.Stringer].
@@ -139,7 +140,7 @@ func (f Fields) MarshalJSON() ([]byte, error) {
 	return append(append([]byte("{"), bytes.Join(members, []byte(","))...), '}'), nil
 }
 
-// List returns a result with one list, as a table with some columns (see [Rows]).
+// List returns a result with one list, which is printed as a table with columns (see [Rows]).
 func List[T any](key string, items []T, columns, currency string) Fields {
 	var out Fields
 	out.Add(key, "", items)
@@ -152,18 +153,18 @@ func List[T any](key string, items []T, columns, currency string) Fields {
 	return out
 }
 
-// Printer is where the results, warnings and errors of one run of the program go.
+// Printer prints the results, warnings and errors of one run of the program.
 type Printer struct {
-	Stdout, Stderr io.Writer // the standard streams
-	JSON           bool      `flag:"json"`  // results and errors are for programs
-	Quiet          bool      `flag:"quiet"` // there are no warnings
-	Taken          bool      // standard output is a file that the command writes, and has no room for the result
-	Pager          string    // shows tables that are longer than the terminal; "" for none
-	warned         []string
+	Stdout, Stderr io.Writer                // the standard streams
+	JSON           bool                     `flag:"json"`  // results and errors are JSON
+	Quiet          bool                     `flag:"quiet"` // no warnings are printed
+	Taken          bool                     // standard output is a file of the command, so the result is not printed
+	Pager          string                   // command for tables that are longer than the terminal; "" for none
+	warned         []string                 // the warnings so far
 	bar            *progressbar.ProgressBar // on the terminal; nil for none
 }
 
-// Print writes a result to stdout at once, unless that has a file instead.
+// Print writes a result to standard output, unless standard output is a file of the command.
 func (p *Printer) Print(r Result) error {
 	p.clearBar()
 	if p.Taken {
@@ -177,8 +178,8 @@ func (p *Printer) Print(r Result) error {
 	return p.show([]byte(t.String()))
 }
 
-// PrintDone prints the result of a request that is done for good. If that fails, the error says so,
-// and by which key the result is to be had again; "" is none.
+// PrintDone prints the result of a request that is done permanently. If printing fails, the error
+// says that the request is done, and has the key for printing the result again, unless key is "".
 func (p *Printer) PrintDone(done, key string, r Result) error {
 	signal.Ignore(syscall.SIGPIPE) // it must be reported even if standard output is closed
 	err := Unfinished(done+", but the result is not printed", 0, p.Print(r))
@@ -188,7 +189,7 @@ func (p *Printer) PrintDone(done, key string, r Result) error {
 	return WithKey(key, err)
 }
 
-// Fail reports what went wrong and returns the exit code.
+// Fail prints an error and returns the exit code.
 func (p *Printer) Fail(err error, jsonAsked bool) ExitCode {
 	p.clearBar()
 	var refused *api.RefusedError
@@ -197,7 +198,7 @@ func (p *Printer) Fail(err error, jsonAsked bool) ExitCode {
 	}
 	f, code := Explain(err)
 	if p.JSON || jsonAsked {
-		// An error of stderr cannot be reported.
+		// An error in writing to stderr cannot be reported.
 		_ = WriteJSON(p.Stderr, map[string]Report{"error": f})
 		return code
 	}
@@ -223,12 +224,12 @@ func (p *Printer) Warn(text string) {
 	}
 }
 
-// WarnTruths says whose true value is not the one drawn from before, and whose is none of the
-// question's. The results say "no-truth" of them, which others may read as well: so it is on
-// standard error alone, once, and in no exit code.
+// WarnTruths lists the people whose true value has changed since the last draw, and those whose
+// value the question does not have. Results, which other parties may read, only say "no-truth". The
+// list is therefore printed once on standard error, and does not change the exit code.
 func (p *Printer) WarnTruths(changed, invalid []string) {
 	p.warnOf("the true value is not the one drawn from before", changed)
-	p.warnOf("the true value is none of the question's", invalid)
+	p.warnOf("the true value is not a value of the question", invalid)
 }
 
 func (p *Printer) warnOf(what string, people []string) {
@@ -244,10 +245,10 @@ func (p *Printer) warnOf(what string, people []string) {
 		}
 		shown = append(shown, fmt.Sprintf("%q", name))
 	}
-	p.Warn("for you alone: " + what + ", for " + strings.Join(shown, ", "))
+	p.Warn("confidential: " + what + ", for " + strings.Join(shown, ", "))
 }
 
-// withLists returns a value in which no list is nil: in JSON none is null.
+// withLists returns a copy of a value without nil slices, so that no list is null in JSON.
 func withLists(value any) any {
 	v := reflect.New(reflect.TypeOf(value)).Elem()
 	v.Set(reflect.ValueOf(value))
@@ -271,8 +272,8 @@ func fillLists(v reflect.Value) {
 	}
 }
 
-// WriteJSON writes one JSON value on one line. Fractions have 17 significant digits, enough to read
-// the same number back.
+// WriteJSON writes one JSON value on one line. Fractions have 17 significant digits, so that the
+// same number can be read back.
 func WriteJSON(w io.Writer, value any) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -284,7 +285,7 @@ func WriteJSON(w io.Writer, value any) error {
 	return err
 }
 
-// withAllDigits rewrites the numbers of a JSON text that are no integers.
+// withAllDigits rewrites the fractions in a JSON text with 17 significant digits.
 func withAllDigits(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for i := 0; i < len(text); {

@@ -80,21 +80,20 @@ func TestWarnTruths_ManyPeople_NamesAFew(t *testing.T) {
 	var stderr bytes.Buffer
 	p := Printer{Stderr: &stderr}
 	p.WarnTruths(nil, nil)
-	check.That(t, stderr.Len() <= 0, "nobody has changed: %q", &stderr)
+	check.That(t, stderr.Len() <= 0, "a warning without people: %q", &stderr)
 	p.WarnTruths(slices.Repeat([]string{"ann"}, 25), nil)
 	if text := stderr.String(); strings.Count(text, `"ann"`) != 20 || !strings.Contains(text, "and 5 more") {
 		t.Error(text)
 	}
 }
 
-// other is a struct whose members a result has.
+// other is a struct whose members are inlined in a result.
 type other struct {
 	M int `json:"m"`
 }
 
-// A result of fields is in JSON what a struct with the same members would be, and in the table the
-// lines with labels.
-func TestFields_JSONAndTable_HaveTheirMembers(t *testing.T) {
+// In JSON, Fields is like a struct with the same keys. The table has the lines with labels.
+func TestFields_KeysAndLabels_SelectJSONAndTable(t *testing.T) {
 	var out Fields
 	out.Add("name", "called", "a\tb <c>")
 	out.Add("n", "", 7)
@@ -124,7 +123,7 @@ type row struct {
 	Price  int64  `json:"price"`
 }
 
-func TestList_Columns_AreTheKeysOfJSON(t *testing.T) {
+func TestList_Columns_AreSelectedByJSONKeys(t *testing.T) {
 	for _, test := range []struct {
 		items       []row
 		json, table string
@@ -144,7 +143,7 @@ func TestList_Columns_AreTheKeysOfJSON(t *testing.T) {
 	}
 }
 
-// A request's events are found in one place, whatever the request: scripts go on from there.
+// The events of every request have the same key, so that scripts can continue after them.
 func TestInlineDone_FirstAndLast_AreEvents(t *testing.T) {
 	type done struct {
 		other
@@ -162,7 +161,7 @@ func TestInlineDone_FirstAndLast_AreEvents(t *testing.T) {
 	}
 }
 
-func TestInline_Rows_AreMembersWithTheirCurrency(t *testing.T) {
+func TestInline_Rows_ShowMembersWithCurrency(t *testing.T) {
 	var out Fields
 	out.Inline(struct {
 		row

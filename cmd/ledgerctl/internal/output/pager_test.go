@@ -8,7 +8,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-func TestLinesOf_LongLines_CountAsOften(t *testing.T) {
+func TestLinesOf_LongLines_CountAsSeveral(t *testing.T) {
 	for text, want := range map[string]int{
 		"": 0, "\n": 1, "a\n": 1, "a": 1, "aaaa\nb\n": 2, "aaaaa\n": 2, "aaaaaaaa\n": 2, "aaaaaaaaa\n": 3, "εεεε\n": 1, "\n\n": 2,
 	} {
@@ -18,7 +18,7 @@ func TestLinesOf_LongLines_CountAsOften(t *testing.T) {
 	}
 }
 
-// What is no terminal gets the table itself, however long it is.
+// A table of any length is written without a pager if standard output is not a terminal.
 func TestShow_File_HasNoPager(t *testing.T) {
 	file, err := os.CreateTemp(t.TempDir(), "")
 	check.Must(t, err)

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-func TestProgress_Bar_IsGoneBeforeAnythingIsPrinted(t *testing.T) {
+func TestProgress_Bar_IsRemovedBeforeOtherOutput(t *testing.T) {
 	for name, print := range map[string]func(p *Printer){
 		"result": func(p *Printer) { _ = p.Print(sum{7}) }, "warning": func(p *Printer) { p.Warn("careful") },
 		"error": func(p *Printer) { p.Fail(UsageError("", "no"), false) }, "no result": func(p *Printer) { p.Taken = true; _ = p.Print(sum{7}) },

@@ -10,14 +10,14 @@ import (
 	"unicode/utf8"
 )
 
-// member is a member of a struct as it is in JSON.
+// member is a member of a struct in JSON.
 type member struct {
 	key      string
 	value    any
-	isHidden bool // it is left out of JSON, because it is its zero value
+	isHidden bool // omitted in JSON, because it is the zero value
 }
 
-// membersOf returns the members that a struct has in JSON, those of embedded structs among them.
+// membersOf returns the members of a struct in JSON, including those of embedded structs.
 func membersOf(v reflect.Value) (all []member) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
@@ -34,8 +34,8 @@ func membersOf(v reflect.Value) (all []member) {
 	return all
 }
 
-// rowsOf returns the rows of a table about a struct: "key", or "key label", for each member to
-// show. Lists are counted, amounts have the currency of the struct.
+// rowsOf returns the rows of a table about a struct. Each row is given as "key" or "key label".
+// Lists are shown as their lengths, and amounts with the currency of the struct.
 func rowsOf(value any, rows []string) (all []field) {
 	if len(rows) == 0 {
 		return nil
@@ -54,7 +54,7 @@ func rowsOf(value any, rows []string) (all []field) {
 	return all
 }
 
-// headOf is what people read in place of a key of JSON.
+// headOf returns the label in a table for a key in JSON.
 func headOf(key string) string {
 	if key == "epsilon" {
 		return "ε"
@@ -71,7 +71,7 @@ func currencyOf(members []member) string {
 	return ""
 }
 
-// shown returns the value of a member as it is in a table.
+// shown returns the value of a member for a table.
 func shown(m member, currency string) any {
 	amounts := []string{"price", "revenue", "paid", "earned", "refund"}
 	switch value := m.value.(type) {
@@ -85,7 +85,7 @@ func shown(m member, currency string) any {
 	return m.value
 }
 
-// cell returns a value as it is in a table.
+// cell returns a value for a cell of a table.
 func cell(value any) any {
 	if at, is := value.(time.Time); is {
 		if at.IsZero() {
@@ -99,13 +99,14 @@ func cell(value any) any {
 	return value
 }
 
-// Table is a result as people read it: lines of text, and rows of cells in columns. It is the only
-// way to print a result, and escapes all that it is given: a name must not steer a terminal.
+// Table is a result for people: lines of text, and rows of cells in columns. All results are
+// printed through a Table, which escapes control characters, because a name must not control the
+// terminal.
 type Table struct {
 	rows [][]string // a line of text is a row of one cell
 }
 
-// Row adds a row. Neighbouring rows share their columns.
+// Row adds a row. Adjacent rows share their columns.
 func (t *Table) Row(cells ...any) {
 	row := make([]string, len(cells))
 	for i, one := range cells {
@@ -117,9 +118,9 @@ func (t *Table) Row(cells ...any) {
 // Line adds a line of text. It ends the columns of the rows above it.
 func (t *Table) Line(format string, args ...any) { t.Row(fmt.Sprintf(format, args...)) }
 
-// Rows adds a table of structs: a column for each of the keys that they have in JSON, separated by
-// blanks, or "key=HEAD". Amounts without a currency of their own are in the one that is given. It
-// adds nothing, not even the heads, for no items.
+// Rows adds a table of structs. columns has a key in JSON for each column, or "key=HEAD", separated
+// by spaces. Amounts have the currency of their struct, or else the given one. Without items, Rows
+// adds nothing.
 func Rows[T any](t *Table, columns, currency string, items []T) {
 	if len(items) == 0 {
 		return
@@ -150,15 +151,15 @@ func Rows[T any](t *Table, columns, currency string, items []T) {
 }
 
 const (
-	tableWidth = 100 // the columns that a line of a table may have
-	cellWidth  = 16  // a column of a table that is too wide is not made narrower than this
-	columnGap  = 2   // between two columns
-	foldIndent = 4   // before the columns of a row that do not fit on its first line
+	tableWidth = 100 // largest width of a line
+	cellWidth  = 16  // smallest width to which a column is narrowed
+	columnGap  = 2   // spaces between two columns
+	foldIndent = 4   // spaces before the columns of a row that do not fit on its first line
 )
 
-// String lays out the table in tableWidth columns. Cells that are too long go on below, within their
-// column. Columns for which there is no place go on a line of their own. Only a word that is too
-// long for its column makes a line longer.
+// String formats the table with lines of up to tableWidth characters. Long cells continue on the
+// next line in their column. Columns that do not fit are on a line of their own. Only a word that
+// is longer than its column makes a line longer.
 func (t *Table) String() string {
 	var out strings.Builder
 	var rows [][]string
@@ -191,8 +192,8 @@ func alignRows(out *strings.Builder, rows [][]string) {
 	}
 }
 
-// columnWidths returns the widths of the columns of a table: those of the longest cells, if these
-// fit, and else the widest columns are made narrower.
+// columnWidths returns the widths of the columns of a table: those of the longest cells if they
+// fit, and otherwise less for the widest columns.
 func columnWidths(rows [][]string) (widths []int) {
 	for _, row := range rows {
 		for i, text := range row {
@@ -216,7 +217,7 @@ func columnWidths(rows [][]string) (widths []int) {
 	return widths
 }
 
-// alignCells writes some cells beside each other, on as many lines as the longest of them takes.
+// alignCells writes cells side by side, on as many lines as the longest of them needs.
 func alignCells(out *strings.Builder, indent int, cells []string, widths []int) {
 	columns, height := make([][]string, len(cells)), 0
 	for i, text := range cells {
@@ -236,8 +237,8 @@ func alignCells(out *strings.Builder, indent int, cells []string, widths []int) 
 	}
 }
 
-// wrap breaks a text into lines of some width, at blanks. A word that is longer, and a text of JSON,
-// stay whole, so that what is printed can be copied.
+// wrap breaks a text at spaces into lines of a width. A longer word, and a text of JSON, is not
+// broken, so that it can be copied from the terminal.
 func wrap(text string, width int) (lines []string) {
 	letters := []rune(text)
 	for len(letters) > width && !json.Valid([]byte(text)) {

@@ -52,13 +52,13 @@ func TestTable_WideRows_FitHundredColumns(t *testing.T) {
 	}
 }
 
-// What is printed can be copied: a key, a path or a policy is on one line, whatever is beside it.
+// A key, a path or a policy is on one line, so that it can be copied from the terminal.
 func TestTable_LongWord_StaysWhole(t *testing.T) {
 	key, path := strings.Repeat("AbC+", 40), "/"+strings.Repeat("directory/", 25)+"file.db"
 	policy := `{"kind":"market","max":"2","buyers":["` + strings.Repeat("acme corp, of London ", 8) + `"]}`
 	for _, word := range []string{key, path, policy} {
 		texts := []string{word, "log key\t" + word, word + "\t" + word + "\tend"}
-		if word != policy { // whose blanks are none of a text around it
+		if word != policy { // JSON is kept whole only if it is the whole text
 			texts = append(texts, "of\t"+word+" (public)", strings.Repeat("few words ", 12)+word)
 		}
 		for _, text := range texts {
@@ -68,7 +68,7 @@ func TestTable_LongWord_StaysWhole(t *testing.T) {
 	}
 }
 
-func TestTable_LongCell_GoesOnInItsColumn(t *testing.T) {
+func TestTable_LongCell_ContinuesInItsColumn(t *testing.T) {
 	got := aligned("ann\t" + strings.TrimSpace(strings.Repeat("word ", 30)) + "\tend\n")
 	lines := strings.Split(strings.TrimSuffix(got, "\n"), "\n")
 	if len(lines) != 2 || !strings.HasPrefix(lines[0], "ann  word ") || !strings.HasSuffix(lines[0], " end") ||
@@ -77,14 +77,14 @@ func TestTable_LongCell_GoesOnInItsColumn(t *testing.T) {
 	}
 }
 
-// steering are texts that a terminal, or its reader, takes for something else: each has a character
-// that is not shown.
+// steering has characters that control a terminal or change the order of the text. invisible is the
+// list of these characters.
 const (
 	invisible = "\x1b\a\u009b\r\n\v\u2028\u2029\u202e\u2066\u200f\u200b\ufeff\u00ad\U000e0041"
 	steering  = "\x1b]0;x\a\u009b2J\r\n\v\u2028\u2029\u202e\u2066\u200f\u200b\ufeff\u00ad\U000e0041"
 )
 
-func TestTable_SteeringCharacters_AreReplaced(t *testing.T) {
+func TestTable_InvisibleCharacters_AreReplaced(t *testing.T) {
 	var table Table
 	table.Row("a"+steering+"b", []string{steering}, sum{7})
 	table.Line("%s: c%s", steering, steering)

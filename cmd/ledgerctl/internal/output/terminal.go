@@ -13,11 +13,11 @@ import (
 	"golang.org/x/term"
 )
 
-// DefaultPager shows a long table where $PAGER names no other program: it ends at once what fits,
-// and leaves the text on the screen.
+// DefaultPager is the pager for long tables if $PAGER is not set. It ends at once if the text fits
+// on the screen, and leaves the text there.
 const DefaultPager = "less -FRX"
 
-// show writes a table to standard output: page by page on a terminal that it is too long for.
+// show writes a table to standard output, with a pager if it is longer than the terminal.
 func (p *Printer) show(text []byte) error {
 	if screen, is := p.Stdout.(*os.File); is && p.Pager != "" && isLong(screen, string(text)) &&
 		page(p.Pager, screen, p.Stderr, string(text)) {
@@ -27,8 +27,8 @@ func (p *Printer) show(text []byte) error {
 	return err
 }
 
-// isLong reports whether a text takes more lines than there are on a terminal. What is none takes
-// anything.
+// isLong reports whether a text has more lines than the terminal. It returns false if screen is not
+// a terminal.
 func isLong(screen *os.File, text string) bool {
 	if !term.IsTerminal(int(screen.Fd())) {
 		return false
@@ -37,7 +37,7 @@ func isLong(screen *os.File, text string) bool {
 	return err == nil && width > 0 && height > 0 && linesOf(text, width) >= height // the prompt takes one
 }
 
-// linesOf is how many lines a text takes on a screen.
+// linesOf returns the number of lines of a text on a screen of a width.
 func linesOf(text string, width int) (n int) {
 	for line := range strings.Lines(text) {
 		n += 1 + max(0, utf8.RuneCountInString(strings.TrimSuffix(line, "\n"))-1)/width
@@ -45,24 +45,25 @@ func linesOf(text string, width int) (n int) {
 	return n
 }
 
-// page has a program show a text, and reports whether it did. The program is given by its name and
-// arguments; no shell reads them.
+// page runs a pager with a text, and reports whether it succeeded. The pager is a program name with
+// arguments, which no shell interprets.
 func page(pager string, screen *os.File, stderr io.Writer, text string) bool {
 	words := strings.Fields(pager)
 	if len(words) == 0 {
 		return false
 	}
-	// An interrupt is for the pager, which has the terminal: it must not be left there alone.
+	// An interrupt is for the pager, which has the terminal. This process must outlive it.
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
 	shown := exec.Command(words[0], words[1:]...)
 	shown.Stdin, shown.Stdout, shown.Stderr = strings.NewReader(text), screen, stderr
-	return shown.Run() == nil // that it is left before the end is no error
+	return shown.Run() == nil // to leave the pager before the end is no error
 }
 
-// Progress returns what shows on a terminal how far a long request has come, or nil if standard
-// error is none, or if the user wants none. The bar is gone before anything else is printed.
+// Progress returns a function that shows the progress of a long request on the terminal. It returns
+// nil if standard error is not a terminal, or with --quiet. The bar is removed before anything else
+// is printed.
 func (p *Printer) Progress(what string) func(done, total int) {
 	if file, is := p.Stderr.(*os.File); p.Quiet || !is || !term.IsTerminal(int(file.Fd())) {
 		return nil
@@ -81,11 +82,11 @@ func (p *Printer) progress(what string, done, total int) {
 			progressbar.OptionShowCount(),
 			progressbar.OptionThrottle(50*time.Millisecond), progressbar.OptionClearOnFinish())
 	}
-	// A bar that cannot be drawn is no reason to stop.
+	// The request continues even if the bar cannot be drawn.
 	_ = p.bar.Set(done)
 }
 
-// clearBar takes the bar off the screen.
+// clearBar removes the bar from the screen.
 func (p *Printer) clearBar() {
 	if p.bar != nil {
 		_ = p.bar.Clear()

@@ -12,13 +12,13 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// OneLine keeps a message on one line, and what is in it from steering the terminal.
+// OneLine returns a message on one line, without characters that control the terminal.
 func OneLine(text string) string {
 	return escaped(strings.ReplaceAll(strings.TrimSpace(text), "\n", "; "))
 }
 
-// escaped replaces characters that cannot be seen, ends of lines among them: by them a name could steer
-// the terminal, or have what follows it shown in another order. Two of them join letters.
+// escaped replaces invisible characters, including line ends. With them a name could control the
+// terminal, or reverse the order of the text after it. The two characters that join letters stay.
 func escaped(text string) string {
 	const nonJoiner, joiner = '\u200c', '\u200d'
 	return strings.Map(func(r rune) rune {
@@ -29,7 +29,7 @@ func escaped(text string) string {
 	}, text)
 }
 
-// Quoted quotes a value that could be taken for more than one field.
+// Quoted quotes a value that could be mistaken for more than one field.
 func Quoted(value string) string {
 	ambiguous := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) || r == '=' || r == '"' }
 	if strings.IndexFunc(value, ambiguous) >= 0 {
@@ -38,10 +38,10 @@ func Quoted(value string) string {
 	return value
 }
 
-// Percent shows a share to a hundredth of a per cent.
+// Percent formats a share in per cent with two decimals.
 func Percent(share float64) string { return fmt.Sprintf("%.2f %%", 100*share) }
 
-// Listed joins values for people, leaving out the middle of a long list.
+// Listed joins values for people. It leaves out the middle of a long list.
 func Listed(values []string) string {
 	const most = 12
 	if len(values) <= most {
@@ -50,7 +50,7 @@ func Listed(values []string) string {
 	return fmt.Sprintf("%s, …, %s (%d values)", strings.Join(values[:most-1], ", "), values[len(values)-1], len(values))
 }
 
-// ListedQuoted is Listed of values that are quoted, so that each is seen to its ends.
+// ListedQuoted is Listed with quotes around each value, so that its spaces are visible.
 func ListedQuoted(values []string) string {
 	quoted := make([]string, len(values))
 	for i, v := range values {
@@ -59,7 +59,7 @@ func ListedQuoted(values []string) string {
 	return Listed(quoted)
 }
 
-// Counted is a number with a word, which takes an s.
+// Counted returns a number with a noun, which gets an s in the plural.
 func Counted(n int, word string) string {
 	if n == 1 {
 		return "1 " + word
@@ -67,10 +67,10 @@ func Counted(n int, word string) string {
 	return strconv.Itoa(n) + " " + word + "s"
 }
 
-// Stamp writes a moment as logs do.
+// Stamp formats a time as logs do, in RFC 3339.
 func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// ListedValues lists a few of many values.
+// ListedValues is Listed, but lists only the first few of many values.
 func ListedValues(values []string) string {
 	const few, most = 5, 20
 	if len(values) <= most {
@@ -88,8 +88,8 @@ func Brief(response string) string {
 	return fmt.Sprintf("%d of %d bits set", strings.Count(response, "1"), len(response))
 }
 
-// IsPlain reports whether a shell reads a name as nothing but the name. Others are not completed:
-// the person who chose a name may be a stranger.
+// IsPlain reports whether a name has no special characters for a shell. Only such names are
+// completed, because a stranger may have chosen a name.
 func IsPlain(name string) bool {
 	other := func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.:/@+,%", r)
@@ -97,7 +97,7 @@ func IsPlain(name string) bool {
 	return name != "" && name[0] != '-' && strings.IndexFunc(name, other) < 0
 }
 
-// WrongValue says what is wrong with the value of a flag, "" if it is something else that is wrong.
+// WrongValue describes what is wrong with the value of a flag. It returns "" for other errors.
 func WrongValue(err error) string {
 	var wrong *pflag.InvalidValueError
 	var number *strconv.NumError

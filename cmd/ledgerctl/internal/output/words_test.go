@@ -19,7 +19,7 @@ func TestOneLine_ControlCharacters_AreReplaced(t *testing.T) {
 	}
 }
 
-func TestListed_LongList_IsCut(t *testing.T) {
+func TestListed_LongList_IsShortened(t *testing.T) {
 	if got := Listed([]string{"a", "b"}); got != "a, b" {
 		t.Error(got)
 	}

@@ -4,5 +4,5 @@ package serving
 
 import "math"
 
-// descriptors is how many files this process may have open: there is no such limit here.
+// descriptors returns the limit of open files of this process. This system has no such limit.
 func descriptors() int { return math.MaxInt32 }

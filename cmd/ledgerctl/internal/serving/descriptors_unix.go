@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// descriptors is how many files this process may have open: Go has raised the limit as far as it
-// can.
+// descriptors returns the limit of open files of this process, which Go has raised to the maximum.
 func descriptors() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || uint64(limit.Cur) > math.MaxInt32 {

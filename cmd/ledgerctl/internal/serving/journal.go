@@ -27,13 +27,13 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
 )
 
-// journalFlag says where the journal is.
+// journalFlag is the flag for the file with the settings of a journal.
 type journalFlag struct {
 	Journal string `flag:"journal,required,reads"`
 }
 
 func (h *Host) restore(cmd *cobra.Command, _ []string, f *journalFlag) error {
-	return h.reopened(cmd, f.Journal, "the journal goes on after the file",
+	return h.reopened(cmd, f.Journal, "the journal continues after the events of the file",
 		func(ctx context.Context, j *sharedJournal) (*ledger.Ledger, error) {
 			return h.Open(ctx, ledger.Options{Journal: j.Restore})
 		})
@@ -51,7 +51,8 @@ func (h *Host) acceptLoss(cmd *cobra.Command, _ []string, f *acceptLossFlags) er
 		})
 }
 
-// openWithLoss opens the ledger although events are lost, if it ends with a number of them.
+// openWithLoss opens the ledger although events are lost, if it ends after the given number of
+// events.
 func (h *Host) openWithLoss(ctx context.Context, j *sharedJournal, events uint64) (*ledger.Ledger, error) {
 	l, err := h.Open(ctx, ledger.Options{Journal: j.Restore})
 	if err == nil {
@@ -63,13 +64,13 @@ func (h *Host) openWithLoss(ctx context.Context, j *sharedJournal, events uint64
 		return nil, err
 	case lost.End.Events != events:
 		return nil, &output.Error{Kind: "journal", Code: output.ExitIntegrity,
-			Hint: fmt.Sprintf("to accept it, give --events %d", lost.End.Events), Err: err}
+			Hint: fmt.Sprintf("to accept the loss, give --events %d", lost.End.Events), Err: err}
 	}
-	j.options.AcceptLoss = &lost.End // it is opened although it lacks acknowledged events, if it ends there
+	j.options.AcceptLoss = &lost.End // allows a ledger that ends here, without later acknowledged events
 	return h.Open(ctx, ledger.Options{Journal: j.Restore})
 }
 
-// reopened opens the ledger by way of its journal, and prints where it ends.
+// reopened opens the ledger through its journal, and prints the end of the log.
 func (h *Host) reopened(cmd *cobra.Command, path, done string,
 	open func(context.Context, *sharedJournal) (*ledger.Ledger, error)) (err error) {
 	if err := h.Check(cmd); err != nil {
@@ -106,14 +107,14 @@ func (h *Host) dismiss(cmd *cobra.Command, args []string, f *dismissFlags) error
 	return h.PrintDone(fmt.Sprintf("host %q is dismissed", args[0]), "", out)
 }
 
-// journalEnd returns where a journal ends now.
+// journalEnd returns the current end of a journal as it is printed.
 func journalEnd(events uint64) (out output.Fields) {
 	out.Add("events", "events", events)
 	out.Add("time", "time", time.Now().UTC())
 	return out
 }
 
-// settings are what the file says.
+// settings are the settings of a journal in the file of --journal.
 type settings struct {
 	Database    string            `json:"database"`
 	Schema      string            `json:"schema"`
@@ -127,10 +128,10 @@ type settings struct {
 	Authority   string            `json:"authority"`
 }
 
-// mostSettings is more than any file of settings has, in bytes.
+// mostSettings is larger than any file of settings, in bytes.
 const mostSettings = 1 << 20
 
-// readSettings reads the file, and sets all paths relative to it.
+// readSettings reads a file of settings. Relative paths in it are relative to its directory.
 func readSettings(ctx context.Context, f *input.Files, path string) (s settings, err error) {
 	text, err := f.TextOrFile(ctx, "@"+path, mostSettings)
 	if err != nil {
@@ -139,8 +140,8 @@ func readSettings(ctx context.Context, f *input.Files, path string) (s settings,
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.DisallowUnknownFields()
 	if err := in.Decode(&s); err != nil {
-		return s, output.InputError(`"ledgerctl serve --help" shows what is in it`,
-			"--journal: %q is no JSON of a journal's settings: %s", path, jsonReason(err))
+		return s, output.InputError(`"ledgerctl serve --help" shows the format`,
+			"--journal: %q is not a JSON file of a journal's settings: %s", path, jsonReason(err))
 	}
 	input.WarnExposed(f.Out, path)
 	for _, must := range []struct{ name, value string }{
@@ -152,8 +153,7 @@ func readSettings(ctx context.Context, f *input.Files, path string) (s settings,
 		}
 	}
 	if len(s.Others) == 0 {
-		return s, output.InputError("", `--journal %q: "others" is missing: a journal is shared by two hosts at least`,
-			path)
+		return s, output.InputError("", `--journal %q: "others" is missing: at least two hosts share a journal`, path)
 	}
 	for _, at := range []*string{&s.Keys, &s.Cert, &s.Key, &s.Authority} {
 		if !filepath.IsAbs(*at) {
@@ -163,31 +163,31 @@ func readSettings(ctx context.Context, f *input.Files, path string) (s settings,
 	return s, nil
 }
 
-// jsonReason returns what is wrong with the file, without the values in it: one of them has a
+// jsonReason describes what is wrong with the file, without its values, because one of them has a
 // password.
 func jsonReason(err error) string {
 	if syntax, is := errors.AsType[*json.SyntaxError](err); is {
 		return fmt.Sprintf("a syntax error at byte %d", syntax.Offset)
 	}
 	if kind, is := errors.AsType[*json.UnmarshalTypeError](err); is {
-		return fmt.Sprintf("%q is no %v", kind.Field, kind.Type)
+		return fmt.Sprintf("%q is not a %v", kind.Field, kind.Type)
 	}
-	return err.Error() // names a field that is unknown, or the end of the file
+	return err.Error() // an unknown field, or the end of the file
 }
 
-// sharedJournal is the journal as this host has it.
+// sharedJournal is a journal that this host shares with others.
 type sharedJournal struct {
 	Host    string // the name of this host
-	Address string // where its keys are shown
+	Address string // at which its keys are served
 	options pgjournal.Options
-	own     keyholder.Holder
-	server  *http.Server
-	ended   chan error
+	own     keyholder.Holder // the keys of this host
+	server  *http.Server     // of the keys
+	ended   chan error       // receives the error of server
 	now     atomic.Pointer[pgjournal.Journal]
 }
 
-// openJournal reads the file of settings, and serves the keys that are here until Close, which is
-// to be called after the ledger's. The journal itself is opened with the ledger.
+// openJournal reads the file of settings, and serves the keys of this host until Close. The ledger
+// must be closed first. The journal itself is opened with the ledger.
 func openJournal(ctx context.Context, f *input.Files, path string) (*sharedJournal, error) {
 	s, err := readSettings(ctx, f, path)
 	if err != nil {
@@ -216,8 +216,8 @@ func openJournal(ctx context.Context, f *input.Files, path string) (*sharedJourn
 	return j, nil
 }
 
-// options returns those of the journal, without the keys of this host. Hosts know each other by a
-// configuration.
+// options returns the options of the journal, without the keys of this host. config authenticates
+// the hosts.
 func (s settings) options(config *tls.Config, path string) (o pgjournal.Options, err error) {
 	o = pgjournal.Options{Database: s.Database, Schema: s.Schema, Host: s.Host, Synchronous: s.Synchronous}
 	for _, name := range slices.Sorted(maps.Keys(s.Others)) {
@@ -230,7 +230,7 @@ func (s settings) options(config *tls.Config, path string) (o pgjournal.Options,
 	return o, nil
 }
 
-// mutual returns how the hosts know each other.
+// mutual returns the TLS configuration by which the hosts authenticate each other.
 func mutual(ctx context.Context, f *input.Files, s settings) (*tls.Config, error) {
 	pool, err := input.Pool(ctx, f, `"authority"`, s.Authority)
 	if err != nil {
@@ -244,16 +244,16 @@ func mutual(ctx context.Context, f *input.Files, s settings) (*tls.Config, error
 	return keyholder.Mutual(own, pool), nil
 }
 
-// Restore is Find for a database that has lost the journal, or its end ([pgjournal.Options]).
+// Restore is Find for a database that has lost the journal, or the end of it ([pgjournal.Options]).
 func (j *sharedJournal) Restore(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
 	o := j.options
 	o.Restore = true
 	return pgjournal.For(o)(ctx, w)
 }
 
-// dismissHost has the journal of a ledger forget the base of a host, and returns what the database
-// says of the journal. It needs neither the ledger's file nor the keys of this host, which a server
-// may have open.
+// dismissHost removes the base of a host from the journal of a ledger, and returns the head of the
+// journal. It opens neither the ledger's file nor the keys of this host, which a server may have
+// open.
 func dismissHost(ctx context.Context, f *input.Files, path, ledger, host string) (head journal.Head, err error) {
 	s, err := readSettings(ctx, f, path)
 	if err != nil {
@@ -270,7 +270,7 @@ func dismissHost(ctx context.Context, f *input.Files, path, ledger, host string)
 	if err != nil {
 		return head, err
 	}
-	o.Keys = o.Others[0] // which is asked for nothing
+	o.Keys = o.Others[0] // required, but not used
 	id, err := idOf(ctx, o, ledger)
 	if err != nil {
 		return head, err
@@ -284,18 +284,18 @@ func dismissHost(ctx context.Context, f *input.Files, path, ledger, host string)
 		return head, err
 	}
 	if head.Host == host {
-		return head, output.InputError("have a standby take over first",
-			"host %q has the ledger, and cannot be dismissed", host)
+		return head, output.InputError("let a standby take over first",
+			"host %q is the primary of the ledger, and cannot be dismissed", host)
 	}
 	return head, j.Dismiss(ctx, host)
 }
 
-// idOf reads the id of a ledger. "" is the only one whose journal is there.
+// idOf parses the id of a ledger. For "" it returns the only ledger in the database.
 func idOf(ctx context.Context, o pgjournal.Options, text string) (id [16]byte, err error) {
 	if text != "" {
 		id, err := uuid.Parse(text)
 		if err != nil {
-			return id, output.UsageError("", "--ledger: %q is no id of a ledger", text)
+			return id, output.UsageError("", "--ledger: %q is not the id of a ledger", text)
 		}
 		return id, nil
 	}
@@ -304,25 +304,25 @@ func idOf(ctx context.Context, o pgjournal.Options, text string) (id [16]byte, e
 		return id, err
 	}
 	if len(all) != 1 {
-		return id, output.UsageError("say which one by --ledger; their ids are in the column ledger of the table heads",
+		return id, output.UsageError("give --ledger; the ids are in the column ledger of the table heads",
 			"the database has the journals of %d ledgers", len(all))
 	}
 	return all[0], nil
 }
 
-// Find is how a ledger finds the journal ([ledger.Options.Journal]).
+// Find finds the journal of a ledger that is opened ([ledger.Options.Journal]).
 func (j *sharedJournal) Find(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
 	found, err := pgjournal.For(j.options)(ctx, w)
 	if mine, is := found.(*pgjournal.Journal); err == nil && is {
 		j.now.Store(mine)
 	}
-	if errors.Is(err, fs.ErrNotExist) { // which would be taken for the ledger's file
-		err = output.InputError("without --standby it is made, once, if the ledger has none yet", "%v", err)
+	if errors.Is(err, fs.ErrNotExist) { // would be mistaken for a missing ledger file
+		err = output.InputError("without --standby, the journal of a ledger that has none yet is created", "%v", err)
 	}
 	return found, err
 }
 
-// Leader is the host that has claimed the journal last.
+// Leader returns the host that was the last to claim the journal.
 func (j *sharedJournal) Leader(ctx context.Context) (string, error) {
 	now := j.now.Load()
 	if now == nil {
@@ -331,7 +331,7 @@ func (j *sharedJournal) Leader(ctx context.Context) (string, error) {
 	return now.Leader(ctx)
 }
 
-// Until shows the keys until ctx ends, or they cannot be shown any more.
+// Until waits until ctx ends, or until the keys can no longer be served. It then returns the error.
 func (j *sharedJournal) Until(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -342,7 +342,7 @@ func (j *sharedJournal) Until(ctx context.Context) error {
 	}
 }
 
-// Close shows the keys no more.
+// Close stops serving the keys.
 func (j *sharedJournal) Close() error {
 	err := j.server.Close()
 	if ended := <-j.ended; !errors.Is(ended, http.ErrServerClosed) {

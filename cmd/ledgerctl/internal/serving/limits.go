@@ -12,7 +12,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 )
 
-// limits are the flags that bound what callers may take.
+// limits are the flags for the limits of callers.
 type limits struct {
 	Connections int           `flag:"limit-connections,positive" zero:"leave it out for the default"`
 	PerAddress  int           `flag:"limit-connections-per-address" default:"3000"`
@@ -35,10 +35,10 @@ type limits struct {
 	Large       int           `flag:"limit-large-requests,positive" zero:"leave it out for the default"`
 }
 
-// check refuses limits that cannot be, and finds out how many connections there can be.
+// check checks the limits, and sets the default of Connections.
 func (l *limits) check() error {
 	if l.PerAddress < 0 {
-		return output.UsageError("0 is for no limit", "--limit-connections-per-address is below 0")
+		return output.UsageError("0 means no limit", "--limit-connections-per-address is below 0")
 	}
 	if l.Body > l.Memory/2 {
 		return output.UsageError("raise --limit-memory, or lower --limit-body",
@@ -47,18 +47,18 @@ func (l *limits) check() error {
 	most := descriptors() - spare(descriptors())
 	if l.Connections > most {
 		return output.UsageError("raise the limit of open files (ulimit -n), or lower --limit-connections",
-			"--limit-connections is %d, and %d open files are allowed, of which the ledger needs %d", l.Connections,
+			"--limit-connections is %d, but %d open files are allowed, of which the ledger needs %d", l.Connections,
 			descriptors(), spare(descriptors()))
 	}
 	l.Connections = cmp.Or(l.Connections, min(12000, most))
 	return nil
 }
 
-// spare is how many of so many files that may be open are left for those of the ledger, its journal
-// and its copies.
+// spare returns how many of the allowed open files are reserved for the ledger, its journal and its
+// copies.
 func spare(files int) int { return min(256, files/4) }
 
-// handler returns the limits of requests and connections.
+// handler returns the limits for the handler of requests.
 func (l *limits) handler() ledgerhttp.Limits {
 	perAddress := l.PerAddress
 	if perAddress == 0 {
@@ -82,13 +82,13 @@ func (l *limits) server(h *ledgerhttp.Handler) *http.Server {
 // size is a number of bytes.
 type size int64
 
-// units are the units of sizes, the largest first: each is 1024 times the next.
+// units returns the units of sizes, the largest first. Each is 1024 times the next.
 func units() []string { return []string{"GiB", "MiB", "KiB", ""} }
 
-// unitBytes returns how many bytes a unit has.
-func unitBytes(place int) size { return 1 << (10 * (len(units()) - 1 - place)) }
+// unitBytes returns the number of bytes of the unit at an index of units.
+func unitBytes(index int) size { return 1 << (10 * (len(units()) - 1 - index)) }
 
-// mostSize is more than any machine has.
+// mostSize is the largest accepted size.
 const mostSize = 1 << 40
 
 // Set implements [pflag.Value].

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 )
 
-// parsed returns what flags say.
+// parsed returns the limits in flags.
 func parsed(t *testing.T, args ...string) (*limits, error) {
 	t.Helper()
 	l, flags := &limits{}, pflag.NewFlagSet("serve", pflag.ContinueOnError)
@@ -27,7 +27,7 @@ func parsed(t *testing.T, args ...string) (*limits, error) {
 	return l, l.check()
 }
 
-// Without flags the limits are those of package ledgerhttp; each flag changes its own.
+// Without flags the limits are the defaults of package ledgerhttp. Each flag changes its limit.
 func TestLimits_EachFlag_ChangesItsLimit(t *testing.T) {
 	plain, err := parsed(t)
 	check.Must(t, err)
@@ -56,8 +56,8 @@ func TestLimits_EachFlag_ChangesItsLimit(t *testing.T) {
 	}
 }
 
-// Limits that cannot be are wrong usage, with what is wrong.
-func TestLimits_ThatCannotBe_AreRefused(t *testing.T) {
+// Invalid limits are wrong usage, and the error names the flag.
+func TestLimits_InvalidValues_AreRefused(t *testing.T) {
 	for args, want := range map[string]string{
 		"--limit-requests=0":    "--limit-requests",
 		"--limit-rate=NaN":      "--limit-rate",
@@ -89,11 +89,11 @@ func TestLimits_ThatCannotBe_AreRefused(t *testing.T) {
 	}
 }
 
-// The connections that there may be leave files for the ledger.
-func TestSpare_AnyNumberOfFiles_LeavesSomeForTheLedger(t *testing.T) {
+// Connections never use all open files, because the ledger needs some.
+func TestSpare_LimitOfFiles_ReservesSomeForTheLedger(t *testing.T) {
 	for files, want := range map[int]int{20000: 256, 1024: 256, 256: 64, 64: 16} {
 		if got := spare(files); got != want {
-			t.Errorf("of %d files %d are left, want %d", files, got, want)
+			t.Errorf("%d of %d files are reserved, want %d", got, files, want)
 		}
 	}
 }

@@ -14,21 +14,21 @@ import (
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 )
 
-// tlsFiles are the flags for TLS. The zero value is none.
+// tlsFiles are the flags for TLS. The zero value means no TLS.
 type tlsFiles struct {
-	// The server's certificate and its key, in PEM. They are read for each connection, so that they
-	// can be renewed.
+	// The certificate of the server and its key, in PEM. They are read for each connection, so that
+	// they can be renewed.
 	Cert string `flag:"tls-cert,reads,needs=tls-key"`
 	Key  string `flag:"tls-key,reads,needs=tls-cert"`
-	// the certificates that a client's must be signed by; "" asks for none
+	// the authorities that must have signed a client's certificate; "" requires no certificate
 	ClientCA string `flag:"client-ca,reads,needs=tls-cert"`
 }
 
 // listenOn listens on an address: unix:PATH, for the owner of this process only, or HOST:PORT.
-// Without TLS the host must be this machine. bound returns the listener as one whose connections
-// are bounded; TLS is on top of that.
+// Without TLS the host must be this machine. limited wraps the listener with limits of connections,
+// below TLS.
 func listenOn(ctx context.Context, address string, s tlsFiles, f *input.Files,
-	bound func(net.Listener) net.Listener) (net.Listener, error) {
+	limited func(net.Listener) net.Listener) (net.Listener, error) {
 	config, err := s.config(ctx, f)
 	if err != nil {
 		return nil, err
@@ -39,14 +39,14 @@ func listenOn(ctx context.Context, address string, s tlsFiles, f *input.Files,
 	}
 	if isSocket {
 		if config != nil {
-			return nil, output.UsageError("leave out --tls-cert, --tls-key and --client-ca",
-				"a Unix socket has no TLS: only its owner may connect to it")
+			return nil, output.UsageError("omit --tls-cert, --tls-key and --client-ca",
+				"TLS is not possible on a Unix socket, to which only its owner may connect")
 		}
 		l, err := ListenUnix(path)
 		if err != nil {
 			return nil, err
 		}
-		return bound(l), nil
+		return limited(l), nil
 	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -54,20 +54,20 @@ func listenOn(ctx context.Context, address string, s tlsFiles, f *input.Files,
 	}
 	if config == nil && !httpapi.IsLoopback(host) {
 		return nil, output.UsageError("give --tls-cert and --tls-key, or listen on 127.0.0.1",
-			"without TLS only this machine may be listened to, and %q is more", host)
+			"without TLS only connections from this machine are allowed, and %q allows others", host)
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	l = bound(l)
+	l = limited(l)
 	if config != nil {
 		l = tls.NewListener(l, config)
 	}
 	return l, nil
 }
 
-// config returns what TLS needs, or nil if there is to be none.
+// config returns the TLS configuration, or nil for no TLS.
 func (s tlsFiles) config(ctx context.Context, f *input.Files) (*tls.Config, error) {
 	if s == (tlsFiles{}) {
 		return nil, nil
@@ -99,7 +99,7 @@ func (s tlsFiles) config(ctx context.Context, f *input.Files) (*tls.Config, erro
 	return config, nil
 }
 
-// ListenUnix is [ledgerfile.ListenUnix], with the errors of the command.
+// ListenUnix is [ledgerfile.ListenUnix] with the kinds and hints of the command's errors.
 func ListenUnix(path string) (net.Listener, error) {
 	l, err := ledgerfile.ListenUnix(path)
 	occupied, is := errors.AsType[*ledgerfile.SocketError](err)
@@ -109,7 +109,7 @@ func ListenUnix(path string) (net.Listener, error) {
 	case is:
 		err = &output.Error{Kind: "exists", Code: output.ExitMisuse, Hint: "give --listen another path", Err: err}
 	case err != nil:
-		err = fmt.Errorf("cannot make the socket %q: %w", path, output.Cause(err))
+		err = fmt.Errorf("cannot create the socket %q: %w", path, output.Cause(err))
 	}
 	return l, err
 }

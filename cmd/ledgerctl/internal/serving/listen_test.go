@@ -24,7 +24,7 @@ import (
 	"github.com/sluicedp/sluice/internal/testenv"
 )
 
-// issued writes a certificate that another one signed, or itself, and its key.
+// issued writes a certificate, signed by parent or by itself, and its key.
 func issued(t *testing.T, dir, name string, parent *tls.Certificate) (cert, key string, pair tls.Certificate) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -53,9 +53,9 @@ func issued(t *testing.T, dir, name string, parent *tls.Certificate) (cert, key 
 
 func noFiles() *input.Files { return &input.Files{Out: &output.Printer{Quiet: true}} }
 
-// With TLS, a client must know the server; with mutual TLS, the server must know the client, too. A
-// renewed certificate counts at once.
-func TestListenOn_TLS_AsksForCertificates(t *testing.T) {
+// With TLS, a client rejects a server of an unknown authority. With mutual TLS, the server also
+// rejects such a client. A renewed certificate is used at once.
+func TestListenOn_TLS_RequiresCertificates(t *testing.T) {
 	dir := testenv.TempDir(t)
 	_, _, ca := issued(t, dir, "ca", nil)
 	_, _, otherCA := issued(t, dir, "other", nil)
@@ -85,18 +85,18 @@ func TestListenOn_TLS_AsksForCertificates(t *testing.T) {
 	address := serve(tlsFiles{Cert: cert, Key: key})
 	check.Must(t, get(address, &tls.Config{RootCAs: pool}))
 	if get(address, &tls.Config{RootCAs: x509.NewCertPool()}) == nil || get(address, &tls.Config{RootCAs: pool, MaxVersion: tls.VersionTLS12}) == nil {
-		t.Error("a server that nobody knows, or an old TLS, is spoken to")
+		t.Error("a client accepts an unknown authority, or TLS 1.2")
 	}
 	mutual := serve(tlsFiles{Cert: cert, Key: key, ClientCA: filepath.Join(dir, "ca.crt")})
 	check.Must(t, get(mutual, &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{client}}))
 	if get(mutual, &tls.Config{RootCAs: pool}) == nil || get(mutual, &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{stranger}}) == nil {
-		t.Error("a client that nobody knows is let in")
+		t.Error("the server accepts a client without a certificate of its authority")
 	}
 	issued(t, dir, "server", &otherCA)
-	check.That(t, get(address, &tls.Config{RootCAs: pool}) != nil, "a certificate that was replaced is still shown")
+	check.That(t, get(address, &tls.Config{RootCAs: pool}) != nil, "a replaced certificate is still used")
 }
 
-// Nothing is open without a choice.
+// Addresses of other machines need TLS, and invalid files and addresses are refused.
 func TestListenOn_UnsafeAddresses_AreRefused(t *testing.T) {
 	dir := testenv.TempDir(t)
 	cert, key, _ := issued(t, dir, "server", nil)
@@ -122,7 +122,7 @@ func TestListenOn_UnsafeAddresses_AreRefused(t *testing.T) {
 	}
 }
 
-func TestListenUnix_PathThatCannotBe_HasTheErrorOfTheCommand(t *testing.T) {
+func TestListenUnix_UnusablePath_ErrorHasItsKind(t *testing.T) {
 	dir, err := os.MkdirTemp("", "l") // a socket's path is short
 	check.Must(t, err)
 	defer func() { _ = os.RemoveAll(dir) }()
@@ -135,10 +135,10 @@ func TestListenUnix_PathThatCannotBe_HasTheErrorOfTheCommand(t *testing.T) {
 		report, _ := output.Explain(err)
 		check.That(t, err != nil && report.Kind == want, "%s: %v, kind %q; want %q", name, err, report.Kind, want)
 		if want == "not-found" {
-			check.That(t, strings.HasPrefix(report.Message, "cannot make the socket "), "%v", err)
+			check.That(t, strings.HasPrefix(report.Message, "cannot create the socket "), "%v", err)
 		}
 	}
 }
 
-// unbounded returns a listener as it is.
+// unbounded returns the listener without limits.
 func unbounded(l net.Listener) net.Listener { return l }

@@ -4,5 +4,6 @@ package serving
 
 import "os"
 
-// makePipe makes a directory, which is no regular file either, where there are no named pipes.
+// makePipe creates a directory, which is also not a regular file, because this system has no named
+// pipes.
 func makePipe(path string) error { return os.Mkdir(path, 0o700) }

@@ -4,5 +4,5 @@ package serving
 
 import "syscall"
 
-// makePipe makes a named pipe.
+// makePipe creates a named pipe.
 func makePipe(path string) error { return syscall.Mkfifo(path, 0o600) }

@@ -1,5 +1,5 @@
-// Package serving holds the commands by which a ledger is served, and by which is said who may do
-// what of it.
+// Package serving has the commands that serve a ledger, manage the tokens of its callers, and
+// repair a shared journal.
 package serving
 
 import (
@@ -29,16 +29,16 @@ import (
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
-// Host is what the commands have from the program.
+// Host gives the commands access to the program.
 type Host struct {
 	*output.Printer
 	*input.Files
-	// the ledger's file, when a command runs
+	// DB is the path of the ledger's file. It is set when a command runs.
 	DB *string
-	// refuses a command where no file is meant
+	// Check returns an error if the command line names an address in place of a file.
 	Check func(cmd *cobra.Command) error
 	Open  func(ctx context.Context, options ledger.Options) (*ledger.Ledger, error) // opens the file
-	// Health is that of the ledger in the file, or at an address.
+	// Health returns the health of the ledger in the file, or at an address.
 	Health func(ctx context.Context) (observe.Health, error)
 }
 
@@ -70,11 +70,11 @@ type serveFlags struct {
 	Limits       limits
 }
 
-// tokensFile is where the tokens of a ledger are unless a flag names another file.
+// tokensFile returns the default path of the token file of the ledger.
 func (h *Host) tokensFile() string { return ledgerfile.Beside(*h.DB, ledgerfile.Tokens) }
 
-// socketFile is where the socket of a ledger is unless --listen says otherwise: beside the file,
-// also if that has the name of an abstract socket.
+// socketFile returns the default path of the socket of the ledger, beside the file. A path that
+// begins with @, as the names of abstract sockets do, gets a ./ before it.
 func (h *Host) socketFile() string {
 	path := ledgerfile.Beside(*h.DB, ledgerfile.Socket)
 	if strings.HasPrefix(path, "@") {
@@ -133,7 +133,7 @@ func (h *Host) serve(cmd *cobra.Command, _ []string, f *serveFlags) (err error) 
 	return h.serveOn(cmd.Context(), f, handler, signer)
 }
 
-// serveOn serves what was opened.
+// serveOn serves the ledger of a handler.
 func (h *Host) serveOn(ctx context.Context, f *serveFlags, handler *ledgerhttp.Handler, signer note.Signer) error {
 	l := handler.Ledger()
 	if signer != nil {
@@ -152,10 +152,10 @@ func (h *Host) serveOn(ctx context.Context, f *serveFlags, handler *ledgerhttp.H
 	if err := h.Print(out); err != nil {
 		return errors.Join(err, at.Close())
 	}
-	return until(ctx, handler, f.Limits.server(handler), at)
+	return serveUntil(ctx, handler, f.Limits.server(handler), at)
 }
 
-// address is what commands give as --addr.
+// address returns the address for the --addr of other commands.
 func (f *serveFlags) address(at net.Listener) string {
 	switch {
 	case strings.HasPrefix(f.Listen, "unix:"):
@@ -166,20 +166,20 @@ func (f *serveFlags) address(at net.Listener) string {
 	return "http://" + at.Addr().String()
 }
 
-// grace is how long running requests may go on when the server ends.
+// grace is the time that running requests have to finish when the server ends.
 const grace = 20 * time.Second
 
-// until serves until ctx ends, and then until what is under way is done. What is not done by then
-// goes on when it is asked for again, by its key.
-func until(ctx context.Context, handler *ledgerhttp.Handler, server *http.Server, at net.Listener) error {
+// serveUntil serves until ctx ends or the ledger stops, and then lets running requests finish
+// within grace. A request that does not finish continues when it is repeated with its key.
+func serveUntil(ctx context.Context, handler *ledgerhttp.Handler, server *http.Server, at net.Listener) error {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(at) }()
-	gone := stopped(ctx, handler)
+	stopped := watchStop(ctx, handler)
 	var why error
 	select {
 	case err := <-ended:
 		return err
-	case why = <-gone:
+	case why = <-stopped:
 	case <-ctx.Done():
 	}
 	handler.EndStreams()
@@ -194,20 +194,19 @@ func until(ctx context.Context, handler *ledgerhttp.Handler, server *http.Server
 	}
 	if why != nil {
 		err = &output.Error{Kind: "stopped", Code: output.ExitStopped,
-			Hint: "serve it again, as a standby if it has been taken over from", Err: errors.Join(why, err)}
+			Hint: "serve it again, as a standby if another host has taken over", Err: errors.Join(why, err)}
 	}
 	return err
 }
 
-// lookEvery is how soon a server ends when its ledger has stopped.
-const lookEvery = time.Second
+// healthInterval is the interval of checks whether the ledger has stopped.
+const healthInterval = time.Second
 
-// stopped returns a channel on which the error comes with which the ledger has stopped. It looks
-// until ctx ends.
-func stopped(ctx context.Context, handler *ledgerhttp.Handler) <-chan error {
+// watchStop returns a channel that receives the error of a ledger that stops before ctx ends.
+func watchStop(ctx context.Context, handler *ledgerhttp.Handler) <-chan error {
 	why := make(chan error, 1)
 	go func() {
-		tick := time.NewTicker(lookEvery)
+		tick := time.NewTicker(healthInterval)
 		defer tick.Stop()
 		for {
 			select {
@@ -224,7 +223,8 @@ func stopped(ctx context.Context, handler *ledgerhttp.Handler) <-chan error {
 	return why
 }
 
-// serveOptions says who may do what, and where true values come from.
+// serveOptions returns the options for who may call, limits, logging, and the source of true
+// values.
 func (h *Host) serveOptions(ctx context.Context, f *serveFlags) (o ledgerhttp.Options, err error) {
 	level := zerolog.InfoLevel
 	if h.Quiet {
@@ -253,10 +253,11 @@ func (h *Host) serveOptions(ctx context.Context, f *serveFlags) (o ledgerhttp.Op
 	return o, nil
 }
 
-// maxToken is more than any token has, in bytes.
+// maxToken is larger than any token, in bytes.
 const maxToken = 64 << 10
 
-// gate says who may come. On a Unix socket that is its owner, unless tokens are asked for.
+// gate returns the function that authenticates callers. On a Unix socket without --tokens, every
+// caller is its owner.
 func (h *Host) gate(
 	f *serveFlags, log zerolog.Logger,
 ) (func(*http.Request) (ledgerhttp.Holder, bool), error) {
@@ -268,9 +269,9 @@ func (h *Host) gate(
 		path = h.tokensFile()
 	}
 	gate, err := ledgerhttp.OpenTokens(path,
-		func(err error) { log.Error().Err(err).Msg("the file of tokens cannot be read: nobody is let in") })
+		func(err error) { log.Error().Err(err).Msg("the token file cannot be read: all requests are rejected") })
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, output.NotFound(`"ledgerctl token add" makes it`, "there is no file of tokens at %q", path)
+		return nil, output.NotFound(`"ledgerctl token add" creates it`, "there is no token file at %q", path)
 	}
 	if err != nil {
 		return nil, output.InputError("", "%v", err)
@@ -278,11 +279,12 @@ func (h *Host) gate(
 	return gate, nil
 }
 
-// serveSigner returns the key that signs, or nil if none is there and none is asked for.
+// serveSigner returns the signing key, or nil if --signer is not given and the default file is
+// missing.
 func (h *Host) serveSigner(ctx context.Context, f *serveFlags) (note.Signer, error) {
 	path := input.SignerFile(*h.DB)
 	if _, err := os.Stat(path); f.Signer.Path == "" && errors.Is(err, fs.ErrNotExist) {
-		h.Warn(fmt.Sprintf("there is no signing key at %q: nothing is signed; --signer FILE says where it is", path))
+		h.Warn(fmt.Sprintf("there is no signing key at %q: nothing is signed; --signer FILE names its file", path))
 		return nil, nil
 	}
 	return f.Signer.Load(ctx, h.Files, *h.DB)
@@ -301,7 +303,7 @@ func describeHealth(h observe.Health) (out output.Fields) {
 	leader, term, lag := h.Host.Leader, fmt.Sprint(h.Host.Term), fmt.Sprint(h.Host.Lag)
 	switch {
 	case !h.Host.Answered:
-		const unknown = "unknown, since the journal does not answer"
+		const unknown = "unknown, because the journal does not answer"
 		leader, term, lag = unknown, unknown, unknown
 	case h.Host.Term == 0:
 		leader, term = "this host alone", "none"

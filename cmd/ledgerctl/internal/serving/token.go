@@ -55,7 +55,7 @@ type tokenAddFlags struct {
 func (h *Host) tokenAdd(cmd *cobra.Command, name, path string, f *tokenAddFlags) error {
 	if path == "" {
 		if _, err := os.Stat(*h.DB); errors.Is(err, fs.ErrNotExist) {
-			return output.NotFound("give --db the ledger that is served, or --tokens FILE",
+			return output.NotFound("give --db FILE of the ledger that is served, or --tokens FILE",
 				"there is no ledger at %q", *h.DB)
 		}
 	}
@@ -69,7 +69,7 @@ func (h *Host) tokenAdd(cmd *cobra.Command, name, path string, f *tokenAddFlags)
 	_, err := h.changeTokens(cmd.Context(), path, true, func(all []httpapi.Token) ([]httpapi.Token, error) {
 		if slices.ContainsFunc(all, func(other httpapi.Token) bool { return other.Name == t.Name }) {
 			return nil, output.UsageError("give it another NAME, or remove that one first",
-				"there is a token of the name %q already", t.Name)
+				"a token with the name %q exists already", t.Name)
 		}
 		return append(all, t), nil
 	})
@@ -81,19 +81,19 @@ func (h *Host) tokenAdd(cmd *cobra.Command, name, path string, f *tokenAddFlags)
 	out.Add("role", "role", t.Role)
 	out.AddNonZero("whom", "of", t.Whom)
 	out.Add("token", "", token)
-	out.Add("", "token", token+" (secret: it is shown this once)")
+	out.Add("", "token", token+" (secret: it is shown only now)")
 	out.Add("file", "file", path)
-	if err := h.PrintDone(fmt.Sprintf("the token %q is made", t.Name), "", out); err != nil {
+	if err := h.PrintDone(fmt.Sprintf("the token %q is created", t.Name), "", out); err != nil {
 		return &output.Error{Kind: "unexpected", Code: output.ExitUnexpected,
-			Hint: "nobody has it: remove it, and add another one", Err: err}
+			Hint: "the token is lost: remove it, and add another one", Err: err}
 	}
 	return nil
 }
 
-// changeTokens changes the tokens of a file, which may be created, and returns those that it has
-// then. The file to which path leads is locked, so that no other process changes it concurrently by
-// another name.
-func (h *Host) changeTokens(ctx context.Context, path string, made bool,
+// changeTokens changes the tokens of a file, and returns the new ones. If canCreate is set, the
+// file need not exist. The file to which path leads is locked, so that no other process changes it
+// concurrently under another name.
+func (h *Host) changeTokens(ctx context.Context, path string, canCreate bool,
 	change func([]httpapi.Token) ([]httpapi.Token, error)) ([]httpapi.Token, error) {
 	if err := h.CheckPlace("--tokens", path, ledgerfile.Tokens); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (h *Host) changeTokens(ctx context.Context, path string, made bool,
 	}
 	defer unlock()
 	path = ledgerfile.Real(path)
-	file, err := h.readTokens(ctx, path, made)
+	file, err := h.readTokens(ctx, path, canCreate)
 	if err != nil {
 		return nil, err
 	}
@@ -114,24 +114,25 @@ func (h *Host) changeTokens(ctx context.Context, path string, made bool,
 	return file.Tokens, h.writeTokens(path, file)
 }
 
-// lockTokens keeps other processes from changing a file of tokens: what one of them has read before
-// would bring back a token that was removed. The lock is beside the file to which path leads.
+// lockTokens prevents other processes from changing a token file. A process that has read the file
+// before a change would otherwise write a removed token again. The lock is beside the file to which
+// path leads.
 func lockTokens(path string) (unlock func(), err error) {
 	lock := ledgerfile.Beside(path, ledgerfile.TokensLock)
 	err = ledgerfile.Write(lock, []byte(ledgerfile.LockText), ledgerfile.Options{New: true})
 	if errors.Is(err, fs.ErrExist) {
-		hint := fmt.Sprintf("try again; if none does, one was killed: remove %q", lock)
+		hint := fmt.Sprintf("try again; if no process is changing it, one was killed: remove %q", lock)
 		return nil, &output.Error{Kind: "in-use", Code: output.ExitInUse, Hint: hint,
 			Err: fmt.Errorf("another process is changing %q", path)}
 	}
 	if err != nil {
-		return nil, output.InputError("", "--tokens: no file can be made in %q: %w", filepath.Dir(path),
+		return nil, output.InputError("", "--tokens: no file can be created in %q: %w", filepath.Dir(path),
 			output.Cause(err))
 	}
 	return func() { _ = os.Remove(lock) }, nil
 }
 
-// checkToken refuses what is wrong with a new token in the words of the command.
+// checkToken checks a new token. Its errors name the flags of the command.
 func checkToken(t httpapi.Token) error {
 	of := map[string]string{"buyer": "BUYER", "person": "OBJECT"}[t.Role]
 	switch {
@@ -147,15 +148,15 @@ func checkToken(t httpapi.Token) error {
 	return nil
 }
 
-// readTokens reads a file of tokens, which may be missing if one is to be made.
-func (h *Host) readTokens(ctx context.Context, path string, orNone bool) (file httpapi.TokenFile, err error) {
+// readTokens reads a token file. If canCreate is set, a missing file has no tokens.
+func (h *Host) readTokens(ctx context.Context, path string, canCreate bool) (file httpapi.TokenFile, err error) {
 	text, err := h.TextOrFile(ctx, "@"+path, httpapi.MaxTokens)
-	if errors.Is(err, fs.ErrNotExist) && orNone {
+	if errors.Is(err, fs.ErrNotExist) && canCreate {
 		return file, nil
 	}
 	if err != nil {
-		return file, output.Missing(err, `"ledgerctl token add" makes it; --tokens FILE says where it is`,
-			"there is no file of tokens at %q", path)
+		return file, output.Missing(err, `"ledgerctl token add" creates it; --tokens FILE names another one`,
+			"there is no token file at %q", path)
 	}
 	if file, err = httpapi.ReadTokens(text); err != nil {
 		return file, output.InputError("", "%q: %v", path, err)
@@ -163,7 +164,7 @@ func (h *Host) readTokens(ctx context.Context, path string, orNone bool) (file h
 	return file, nil
 }
 
-// writeTokens replaces a file of tokens, if a reader will accept it.
+// writeTokens replaces a token file, if the new content is valid.
 func (h *Host) writeTokens(path string, file httpapi.TokenFile) error {
 	text, err := json.MarshalIndent(file, "", "  ")
 	if err != nil {
@@ -185,7 +186,7 @@ func (h *Host) tokenRemove(ctx context.Context, name, path string) error {
 		left := slices.DeleteFunc(slices.Clone(all), func(t httpapi.Token) bool { return t.Name == name })
 		if len(left) == len(all) {
 			return nil, output.UsageError(`"ledgerctl token list" shows their names`,
-				"there is no token of the name %q", name)
+				"there is no token with the name %q", name)
 		}
 		return left, nil
 	})
@@ -195,7 +196,7 @@ func (h *Host) tokenRemove(ctx context.Context, name, path string) error {
 	return h.PrintDone(fmt.Sprintf("the token %q is removed", name), "", listTokens(left))
 }
 
-// listTokens lists tokens, by their hashes.
+// listTokens returns a list of tokens, which has their hashes only.
 func listTokens(all []httpapi.Token) output.Fields {
 	return output.List("tokens", all, "name role whom=of", "")
 }
