@@ -63,7 +63,7 @@ func TestClaim_FailoverToSynchronousStandby_LosesNothing(t *testing.T) {
 		there = append(there, a.add("with one"))
 		one.Crash()
 		third.Promote(t)
-		p.To(third)
+		p.RedirectTo(third)
 		a.reopen(h, "a")
 		a.wantGroups(begin, there...)
 	}
@@ -100,7 +100,7 @@ func newFailedOver(t *testing.T, names ...string) *lagging {
 	l.was.Crash()
 	l.is.Begin(t)
 	l.is.Promote(t)
-	l.proxy.To(l.is)
+	l.proxy.RedirectTo(l.is)
 	return l
 }
 
@@ -178,7 +178,7 @@ func TestClaim_FailoverToLaggingStandby_IsLostError(t *testing.T) {
 	// The old primary starts again, and the hosts connect to it.
 	l.is.Stop(t)
 	l.was.Begin(t)
-	l.proxy.To(l.was)
+	l.proxy.RedirectTo(l.was)
 	for _, host := range []string{"a", "b", "c"} {
 		_, _, err := l.open(t, host).Claim(t.Context())
 		if lost, is := errors.AsType[*LostError](err); !is || !(errors.Is(err, journal.ErrForked) || errors.Is(err, journal.ErrLost)) || lost.End != l.acknowledged() {
