@@ -78,7 +78,7 @@ func (l *Ledger) copyTo(
 	if err != nil {
 		l.engine.StopIfOverwritten(err)
 		// The checkpoint that was written before the copy may have stopped the ledger.
-		return api.Copied{}, l.orEnded(err)
+		return api.Copied{}, l.stopReasonOr(err)
 	}
 	return out, nil
 }
@@ -89,9 +89,9 @@ func (l *Ledger) checkFile(ctx context.Context) error {
 	return l.engine.View(ctx, func(*state.State) error { return nil })
 }
 
-// orEnded returns why the ledger has stopped or was closed, if it has. Otherwise it returns err,
+// stopReasonOr returns why the ledger has stopped or was closed, if it has. Otherwise it returns err,
 // because an error of the file explains less.
-func (l *Ledger) orEnded(err error) error {
+func (l *Ledger) stopReasonOr(err error) error {
 	return cmp.Or(l.engine.Queue.Check(), err)
 }
 
@@ -105,16 +105,16 @@ type copying struct {
 // read reports the progress of the first pass, in bytes.
 func (p *copying) read(done, total int64) {
 	p.size = total
-	p.tell(done)
+	p.reportBytes(done)
 }
 
 // verified reports the progress of the second pass. It gets a number of events, and reports bytes.
 func (p *copying) verified(done, total uint64) {
-	p.tell(p.size + int64(float64(p.size)*float64(done)/float64(max(total, 1))))
+	p.reportBytes(p.size + int64(float64(p.size)*float64(done)/float64(max(total, 1))))
 }
 
-// tell reports the number of bytes done in all passes as KiB.
-func (p *copying) tell(done int64) {
+// reportBytes reports the number of bytes done in all passes as KiB.
+func (p *copying) reportBytes(done int64) {
 	const unit = 1 << 10
 	p.report(int(done/unit), int(p.passes*p.size/unit))
 }
@@ -145,7 +145,7 @@ func verifyCopy(
 		return out, errors.Join(err, s.Close())
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	found, err := l.sound(ctx, progress)
+	found, err := l.verifySound(ctx, progress)
 	if err != nil {
 		return out, err
 	}
@@ -189,7 +189,7 @@ func (l *Ledger) Compact(ctx context.Context, progress func(done, total int)) er
 		err = l.engine.RecordMove()
 	}
 	if err != nil {
-		return l.orEnded(err)
+		return l.stopReasonOr(err)
 	}
 	return nil
 }

@@ -134,13 +134,13 @@ func (m *randomMarket) expected(buyer string, names []string, epsilon privacy.Ep
 	}
 	q := check.Value(m.ledger.requests.Question(m.Context(), "vote"))(m.T)
 	must(m.T, m.ledger.engine.View(m.Context(), func(s *state.State) error {
-		ask := rules.Asking{Question: q, Epsilon: epsilon, At: s.Clock}
+		ask := rules.Request{Question: q, Epsilon: epsilon, At: s.Clock}
 		for _, name := range names {
 			var x rules.Subject
 			r, err := rules.ReadSubject(s, q, name, epsilon, &x)
 			if err == nil && r == nil {
 				if _, r, err = m.ledger.rules.Assess(s, &x, ask); err == nil && r != nil {
-					err = m.ledger.rules.OrLess(s, &x, ask, rules.Offered(q), r)
+					err = m.ledger.rules.FindLargest(s, &x, ask, rules.Offered(q), r)
 				}
 			}
 			must(m.T, err)

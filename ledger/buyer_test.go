@@ -124,6 +124,6 @@ func TestConsistencyOf_SizeOfNoReceipt_IsUnknown(t *testing.T) {
 	_, err = l.ConsistencyOf(t.Context(), "stranger", first.Last, first.Last)
 	check.That(t, errors.Is(err, api.ErrUnknown), "an unknown buyer: got the error %v, want ErrUnknown", err)
 	_, err = l.ConsistencyOf(t.Context(), "acme", second.Last, first.Last)
-	want := fmt.Sprintf("invalid request: a proof that %d events are the first of %d", second.Last, first.Last)
+	want := fmt.Sprintf("invalid request: consistency of sizes %d and %d: the first must not be above the second", second.Last, first.Last)
 	check.That(t, errors.Is(err, api.ErrInvalid) && err.Error() == want, "from the larger size to the smaller: got the error %v", err)
 }

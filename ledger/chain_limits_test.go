@@ -216,8 +216,8 @@ func TestApply_AboveLimits_IsCorrupt(t *testing.T) {
 	level := ledgerWithEntries(t, event.MaxEntries-1)
 	raise := &event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "2"), Response: event.Response{Method: event.MethodRaise}}
 	must(t, follow(level, raise))
-	wantForged(t, follow(full, raise), "a chain of 1025 entries")
-	wantForged(t, follow(full, &event.EpochBegun{Object: "ann", Question: 1}), "a chain of 1025 entries")
+	wantForged(t, follow(full, raise), "the chain would have 1025 entries")
+	wantForged(t, follow(full, &event.EpochBegun{Object: "ann", Question: 1}), "its chain would have 1025 entries")
 	sale := func(l *Ledger) []event.Change {
 		s := stats(t, l)
 		deal := event.Deal{Sale: s.Sales + 1, Buyer: uint32(s.Buyers) + 1, Question: 1, Epsilon: eps(t, "1"), Objects: 1, Price: 100}
@@ -225,7 +225,7 @@ func TestApply_AboveLimits_IsCorrupt(t *testing.T) {
 		return []event.Change{&event.BuyerNamed{Number: deal.Buyer, Name: "forged"}, &event.SaleMade{Deal: deal, Tally: event.SaleTally{Resales: 1}}, sold}
 	}
 	must(t, follow(level, sale(level)...))
-	wantForged(t, follow(full, sale(full)...), "a chain of 1025 entries")
+	wantForged(t, follow(full, sale(full)...), "the chain would have 1025 entries")
 	l := sellers(t, inMemory(t, Options{Now: epoch}), "9", "9", "ann", "bob")
 	for i := range event.MaxReservations - 1 {
 		must(t, check.Err(tryReserve(t, l, fmt.Sprint(i), "acme", "1")))
@@ -239,7 +239,7 @@ func TestApply_AboveLimits_IsCorrupt(t *testing.T) {
 	wantForged(t, follow(l, hold(event.MaxReservations+1)...), "it cannot be reserved: object \"ann\": full")
 	promised := ledgerWithEntries(t, event.MaxEntries-2)
 	must(t, check.Err(tryReserve(t, promised, "promised", "acme", "2")))
-	wantForged(t, follow(promised, raiseToThree(t)), "a chain of 1023 entries, with 2 more for open reservations")
+	wantForged(t, follow(promised, raiseToThree(t)), "the chain would have 1023 entries, and 2 more for open reservations")
 }
 
 func raiseToThree(t *testing.T) event.Change {

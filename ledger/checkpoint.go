@@ -63,7 +63,8 @@ func (l *Ledger) Head(ctx context.Context, events uint64) (api.Head, error) {
 func (l *Ledger) Consistency(ctx context.Context, from, to uint64) (tlog.TreeProof, error) {
 	return engine.Read(ctx, &l.engine, func(s *state.State) (tlog.TreeProof, error) {
 		if all := s.Counters.Events; from == 0 || from > to || to > all {
-			return nil, errs.Invalid("a proof that %d events are the first of %d, in a log of %d", from, to, all)
+			return nil, errs.Invalid("consistency of sizes %d and %d in a log of %d events: "+
+				"the first must be above 0, and none above the next", from, to, all)
 		}
 		return tlog.ProveTree(int64(to), int64(from), s)
 	})
@@ -75,7 +76,7 @@ func (l *Ledger) ConsistencyOf(ctx context.Context, buyer string, from, to uint6
 	err := l.engine.View(ctx, func(s *state.State) error { return request.CheckReceiptSizes(s, buyer, from, to) })
 	if err == nil && from > to {
 		// The text omits the size of the log, which a buyer may not learn here.
-		err = errs.Invalid("a proof that %d events are the first of %d", from, to)
+		err = errs.Invalid("consistency of sizes %d and %d: the first must not be above the second", from, to)
 	}
 	if err != nil {
 		return nil, err

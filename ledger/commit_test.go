@@ -518,7 +518,7 @@ func TestCommit_DecisionPanics_StopsLedger(t *testing.T) {
 func TestRelease_DrawPanics_RecordsNothing(t *testing.T) {
 	path := votersFile(t, "1", "ann")
 	l := open(t, path, Options{})
-	l.engine.Chances.Sampler = &rrchain.Sampler{Random: exact.ReplayBits(func([]byte) { panic("no randomness") })}
+	l.engine.Chances.Values = &rrchain.Sampler{Random: exact.ReplayBits(func([]byte) { panic("no randomness") })}
 	err := panicAsError(func() error { return check.Err(l.Release(t.Context(), releaseOf(t, "k", "ann", "0.5"))) })
 	wantErr(t, err, errPanicked)
 	wantStopped(t, l)

@@ -313,7 +313,7 @@ func openOutcome(err error) string {
 	switch {
 	case err == nil:
 		return "opened"
-	case strings.Contains(err.Error(), "not what a ledger was at one instant"):
+	case strings.Contains(err.Error(), "a copy that was made during writes"):
 		return "audited"
 	case errors.Is(err, api.ErrJournal):
 		return "file and journal"

@@ -36,7 +36,7 @@ func unaryStore(t testing.TB) *kv.Memory {
 	s := &kv.Memory{}
 	begin(t, s)
 	l := dwellers(t, openMemory(t, s, Options{Now: epoch}), unaryValues, "ann", "bob")
-	l.engine.Chances.Sampler, _ = sampler(12)
+	l.engine.Chances.Values, _ = sampler(12)
 	raise := func(r api.RaiseRequest) { must(t, check.Err(l.Raise(t.Context(), r))) }
 	raise(homesOf(t, "1", "1"))
 	sell(t, l, homesFor(t, "2", "acme", "2", "ann", "bob"))
@@ -58,7 +58,7 @@ func finiteStore(t testing.TB) *kv.Memory {
 	s := &kv.Memory{}
 	begin(t, s)
 	l := partySellers(t, openMemory(t, s, Options{Now: epoch, NoiseKey: noiseKeys("2026")}), "ann", "bob")
-	l.engine.Chances.Sampler, _ = sampler(11)
+	l.engine.Chances.Values, _ = sampler(11)
 	l.engine.Chances.Outputs = steadyOutputs(11)
 	raise(t, l, partiesOf(t, "1", "1"))
 	sell(t, l, partiesFor(t, "2", "acme", "2", "ann", "bob"))
@@ -432,20 +432,20 @@ func TestApply_ForgedUnaryResponses_AreRefused(t *testing.T) {
 	bought := sale(1, row(unaryValues), event.MethodRaise)
 	again := sale(1, isHere(1, "2"), event.MethodResale)
 	wantAllRefused(t, log, map[string]soundAndForged{
-		"a bit too few":                {sound: sound, forged: draw(1, "3", row(unaryValues-1), event.MethodRaise), why: "a response of 10 bits"},
-		"a bit too many":               {sound: sound, forged: draw(1, "3", row(unaryValues+1), event.MethodRaise), why: "a response of 12 bits"},
-		"as many as there may be":      {sound: sound, forged: draw(1, "3", row(event.MaxUnaryValues), event.MethodRaise), why: "a response of 4096 bits"},
-		"a single bit":                 {sound: sound, forged: draw(1, "3", row(1), event.MethodRaise), why: "a response of 1 bits"},
-		"a value for bits":             {sound: sound, forged: draw(1, "3", event.Value{Index: 2}, event.MethodRaise), why: "a response of value 2"},
-		"the first value for bits":     {sound: sound, forged: draw(1, "3", event.Value{}, event.MethodRaise), why: "a response of value 0"},
-		"bits for a value":             {sound: votes, forged: draw(2, "3", row(3), event.MethodRaise), why: "a response of 3 bits"},
-		"many bits for a value":        {sound: votes, forged: draw(2, "3", row(unaryValues), event.MethodRaise), why: "a response of 11 bits"},
-		"bits raised below":            {sound: draw(1, "1.25", row(unaryValues), event.MethodInsert), forged: draw(1, "1.25", row(unaryValues), event.MethodRaise), why: "by raise"},
+		"a bit too few":                {sound: sound, forged: draw(1, "3", row(unaryValues-1), event.MethodRaise), why: "the response 10 bits"},
+		"a bit too many":               {sound: sound, forged: draw(1, "3", row(unaryValues+1), event.MethodRaise), why: "the response 12 bits"},
+		"as many as there may be":      {sound: sound, forged: draw(1, "3", row(event.MaxUnaryValues), event.MethodRaise), why: "the response 4096 bits"},
+		"a single bit":                 {sound: sound, forged: draw(1, "3", row(1), event.MethodRaise), why: "the response 1 bits"},
+		"a value for bits":             {sound: sound, forged: draw(1, "3", event.Value{Index: 2}, event.MethodRaise), why: "the response value 2"},
+		"the first value for bits":     {sound: sound, forged: draw(1, "3", event.Value{}, event.MethodRaise), why: "the response value 0"},
+		"bits for a value":             {sound: votes, forged: draw(2, "3", row(3), event.MethodRaise), why: "the response 3 bits"},
+		"many bits for a value":        {sound: votes, forged: draw(2, "3", row(unaryValues), event.MethodRaise), why: "the response 11 bits"},
+		"bits raised below":            {sound: draw(1, "1.25", row(unaryValues), event.MethodInsert), forged: draw(1, "1.25", row(unaryValues), event.MethodRaise), why: "by method raise"},
 		"bits twice":                   {sound: sound, forged: draw(1, "2", row(unaryValues), event.MethodRaise), why: "at ε=2"},
 		"bits at 0":                    {sound: draw(1, "0.5", row(unaryValues), event.MethodDegrade), forged: draw(1, "0", row(unaryValues), event.MethodDegrade), why: "at ε=0"},
-		"sold a bit too few":           {sound: bought, forged: sale(1, row(unaryValues-1), event.MethodRaise), why: "a response of 10 bits"},
-		"sold a value for bits":        {sound: bought, forged: sale(1, event.Value{Index: 1}, event.MethodRaise), why: "a response of value 1"},
-		"sold bits for a value":        {sound: sale(2, event.Value{Index: 1}, event.MethodRaise), forged: sale(2, row(3), event.MethodRaise), why: "a response of 3 bits"},
+		"sold a bit too few":           {sound: bought, forged: sale(1, row(unaryValues-1), event.MethodRaise), why: "the response 10 bits"},
+		"sold a value for bits":        {sound: bought, forged: sale(1, event.Value{Index: 1}, event.MethodRaise), why: "the response value 1"},
+		"sold bits for a value":        {sound: sale(2, event.Value{Index: 1}, event.MethodRaise), forged: sale(2, row(3), event.MethodRaise), why: "the response 3 bits"},
 		"resold with a bit flipped":    {sound: again, forged: sale(1, event.Value{Bits: flippedBit(t, isHere(1, "2").Bits, 10)}, event.MethodResale), why: "not the recorded one"},
 		"resold as the level below":    {sound: again, forged: sale(1, isHere(1, "1"), event.MethodResale), why: "not the recorded one"},
 		"resold with a bit more":       {sound: again, forged: sale(1, event.Value{Bits: bitsOf(t, isHere(1, "2").Bits.String()+"0")}, event.MethodResale), why: "not the recorded one"},
@@ -464,7 +464,7 @@ func TestApply_ForgedUnaryResponses_AreRefused(t *testing.T) {
 		q.Encoding = encoding
 		other[i].Change = &event.QuestionDefined{Number: number, Question: q}
 		reidentify(other, i)
-		wantForged(t, replayWhole(&kv.Memory{}, other), "a response of")
+		wantForged(t, replayWhole(&kv.Memory{}, other), "the response ")
 	}
 }
 
@@ -503,23 +503,23 @@ func TestApply_ForgedFiniteResponses_AreRefused(t *testing.T) {
 	other := event.Value{Index: (has("bob", "1").Index + 1) % 4}
 	whole := more(func(*api.Question) {})
 	wantAllRefused(t, log, map[string]soundAndForged{
-		"an output too high":              {sound: sound, forged: draw("bob", 1, "0.5", event.Value{Index: 6}, event.MethodDegrade), why: "a response of value 6"},
-		"an output of the level above":    {sound: first, forged: draw("ann", 2, "1.609437913", event.Value{Index: 4}, event.MethodRaise), why: "a response of value 4"},
-		"the highest number":              {sound: sound, forged: draw("bob", 1, "0.5", event.Value{Index: 1<<20 - 1}, event.MethodDegrade), why: "a response of value 1048575"},
-		"bits for an output":              {sound: sound, forged: draw("bob", 1, "0.5", event.Value{Bits: bitsOf(t, "100000")}, event.MethodDegrade), why: "a response of 6 bits"},
-		"an output that never occurs":     {sound: slices.Concat(join(0, 2), draw("cid", 2, threeToOne, event.Value{Index: 2}, event.MethodRaise)), forged: slices.Concat(join(0, 2), draw("cid", 2, threeToOne, event.Value{Index: 1}, event.MethodRaise)), why: "a response of value 1"},
+		"an output too high":              {sound: sound, forged: draw("bob", 1, "0.5", event.Value{Index: 6}, event.MethodDegrade), why: "the response value 6"},
+		"an output of the level above":    {sound: first, forged: draw("ann", 2, "1.609437913", event.Value{Index: 4}, event.MethodRaise), why: "the response value 4"},
+		"the highest number":              {sound: sound, forged: draw("bob", 1, "0.5", event.Value{Index: 1<<20 - 1}, event.MethodDegrade), why: "the response value 1048575"},
+		"bits for an output":              {sound: sound, forged: draw("bob", 1, "0.5", event.Value{Bits: bitsOf(t, "100000")}, event.MethodDegrade), why: "the response 6 bits"},
+		"an output that never occurs":     {sound: slices.Concat(join(0, 2), draw("cid", 2, threeToOne, event.Value{Index: 2}, event.MethodRaise)), forged: slices.Concat(join(0, 2), draw("cid", 2, threeToOne, event.Value{Index: 1}, event.MethodRaise)), why: "the response value 1"},
 		"below all levels":                {sound: sound, forged: draw("bob", 1, "0.499999999", event.Value{Index: 1}, event.MethodDegrade), why: "at ε=0.499999999"},
 		"between levels":                  {sound: sound, forged: draw("bob", 1, "1.5", event.Value{Index: 1}, event.MethodInsert), why: "at ε=1.5"},
 		"above all levels":                {sound: sound, forged: draw("bob", 1, "3", event.Value{Index: 1}, event.MethodRaise), why: "at ε=3"},
 		"at 0":                            {sound: sound, forged: draw("bob", 1, "0", event.Value{Index: 1}, event.MethodDegrade), why: "at ε=0"},
 		"a level twice":                   {sound: sound, forged: draw("bob", 1, "2", has("bob", "2"), event.MethodRaise), why: "at ε=2"},
-		"degraded by a raise":             {sound: sound, forged: draw("bob", 1, "0.5", event.Value{Index: 5}, event.MethodRaise), why: "by raise"},
-		"sold an output too high":         {sound: below, forged: sale("0.5", 0, event.Value{Index: 6}, event.MethodDegrade), why: "a response of value 6"},
+		"degraded by a raise":             {sound: sound, forged: draw("bob", 1, "0.5", event.Value{Index: 5}, event.MethodRaise), why: "by method raise"},
+		"sold an output too high":         {sound: below, forged: sale("0.5", 0, event.Value{Index: 6}, event.MethodDegrade), why: "the response value 6"},
 		"sold between levels":             {sound: below, forged: sale("1.5", 0, event.Value{Index: 1}, event.MethodInsert), why: "at ε=1.5"},
-		"sold bits":                       {sound: below, forged: sale("0.5", 0, event.Value{Bits: bitsOf(t, "1000")}, event.MethodDegrade), why: "a response of 4 bits"},
+		"sold bits":                       {sound: below, forged: sale("0.5", 0, event.Value{Bits: bitsOf(t, "1000")}, event.MethodDegrade), why: "the response 4 bits"},
 		"resold as another":               {sound: again, forged: sale("1", 0, other, event.MethodResale), why: "not the recorded one"},
-		"a noise key":                     {sound: join(0, 1), forged: join(1, 1), why: "which has a mechanism of its own"},
-		"a noise key of a vote is sound":  {sound: join(1, 3), forged: join(2, 3), why: "is enrolled"},
+		"a noise key":                     {sound: join(0, 1), forged: join(1, 1), why: "which is in finite encoding"},
+		"a noise key of a vote is sound":  {sound: join(1, 3), forged: join(2, 3), why: "question 3, policy"},
 		"no mechanism":                    {sound: whole, forged: more(func(q *api.Question) { q.Mechanism = nil }), why: "needs a mechanism"},
 		"a mechanism for direct encoding": {sound: whole, forged: more(func(q *api.Question) { q.Encoding = "direct" }), why: "direct encoding has no mechanism"},
 		"a mechanism of fewer inputs":     {sound: whole, forged: more(func(q *api.Question) { q.Values = append(q.Values, "E") }), why: "4 inputs, but the question has 5 values"},
@@ -535,7 +535,7 @@ func TestApply_ForgedFiniteResponses_AreRefused(t *testing.T) {
 	q.Mechanism = &api.Mechanism{Family: fixture.Family(t, fixture.Subsets(t, 4, 1, "1")), Outputs: [][]string{{"A", "B", "C", "D"}}}
 	changed[i].Change = &event.QuestionDefined{Number: 1, Question: q}
 	reidentify(changed, i)
-	wantForged(t, replayWhole(&kv.Memory{}, changed), "a response of")
+	wantForged(t, replayWhole(&kv.Memory{}, changed), "the response ")
 }
 
 // If a chain has a response that its question cannot have, with a valid checksum, every call that
@@ -636,7 +636,7 @@ func sellAndForget(t testing.TB, o *issuer, receipt uint64, sales ...api.SellReq
 func unaryIssuer(t testing.TB) (*issuer, evidence.Receipt) {
 	t.Helper()
 	o := newIssuer(t, 1)
-	o.engine.Chances.Sampler, _ = sampler(5)
+	o.engine.Chances.Values, _ = sampler(5)
 	dwellers(t, o.Ledger, unaryValues, "ann", "bob", "cid", "dan")
 	return sellAndForget(t, o, 4,
 		homesFor(t, "0", "acme", "0.5", "ann", "bob", "dan"), // draws
@@ -668,7 +668,7 @@ func finiteIssuer(t testing.TB) (*issuer, evidence.Receipt) {
 func smallIssuer(t testing.TB) (*issuer, evidence.Receipt) {
 	t.Helper()
 	o := newIssuer(t, 1)
-	o.engine.Chances.Sampler, _ = sampler(6)
+	o.engine.Chances.Values, _ = sampler(6)
 	dwellers(t, o.Ledger, unaryValues, "ann")
 	sell(t, o.Ledger, homesFor(t, "s", "acme", "0.5", "ann"))
 	return o, receiptOf(t, o.Ledger, 1)

@@ -40,7 +40,7 @@ func writeSmallLedger(t testing.TB, s kv.Store) {
 	begin(t, s)
 	clock := newClock(epoch())
 	l := check.Value(openStore(t.Context(), s, Options{Now: clock.read}))(t)
-	l.engine.Chances.Sampler, l.requests.Sampler, l.engine.Salts = steadySampler(), medians(), steadySalts(2)
+	l.engine.Chances.Values, l.requests.Sampler, l.engine.Salts = steadySampler(), medians(), steadySalts(2)
 	must(t, l.useKeys(t.Context(), truthKey(), nil, api.NoiseKeys{}))
 	terms := policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 200}}}
 	p := check.Value(terms.Policy())(t)

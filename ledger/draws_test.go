@@ -34,7 +34,7 @@ func TestRelease_SameRandomBits_DrawsAsRRChain(t *testing.T) {
 	names := crowd(len(orders))
 	for seed := range uint64(seeds) {
 		l := voters(t, inMemory(t, Options{}), "3", names...)
-		l.engine.Chances.Sampler, _ = sampler(seed)
+		l.engine.Chances.Values, _ = sampler(seed)
 		reference, _ := sampler(seed)
 		for i, order := range orders {
 			wantReference(t, l, reference, names[i], rand.IntN(3), order)
@@ -95,7 +95,7 @@ func TestRaise_AnyTrueValues_UsesSameRandomWords(t *testing.T) {
 	next := func(truth func(i int) string) uint64 {
 		l := voters(t, inMemory(t, Options{}), "10", crowd(size)...)
 		s, bits := sampler(11)
-		l.engine.Chances.Sampler = s
+		l.engine.Chances.Values = s
 		for i, epsilon := range []string{"0.001", "0.5", "3", "9"} {
 			r := raiseOf(t, fmt.Sprint(i), epsilon)
 			r.Truth = func(_ context.Context, _ string, objects []string) (values []string, err error) {

@@ -29,30 +29,30 @@ func (l *Ledger) Enroll(ctx context.Context, r api.EnrollRequest) (api.EnrollRes
 		return api.EnrollResult{}, err
 	}
 	if r.Terms != nil && (!r.Policy.IsZero() || !r.Cap.IsZero()) {
-		return api.EnrollResult{}, errs.Invalid("a policy or a cap for all, and terms for each")
+		return api.EnrollResult{}, errs.Invalid("Terms is set together with Policy or Cap")
 	}
 	q, err := l.requests.Question(ctx, r.Question)
 	if err != nil {
 		return api.EnrollResult{}, err
 	}
-	x := enrollment.Enrolment{List: enrollmentList(&r, all), New: r.New}
-	for _, p := range x.Policies() {
+	enrolment := enrollment.Enrolment{List: enrollmentList(&r, all), New: r.New}
+	for _, p := range enrolment.Policies() {
 		if err := event.CheckPolicy(*p); err != nil {
 			return api.EnrollResult{}, err
 		}
 	}
-	x.Request = enrollment.Request{
-		Executor: &l.requests, Key: r.Key, Id: enrollmentForm(&r, &x.List), Question: q, Partial: r.Partial,
+	enrolment.Request = enrollment.Request{
+		Executor: &l.requests, Key: r.Key, Id: enrollmentForm(&r, &enrolment.List), Question: q, Partial: r.Partial,
 		Progress: r.Progress,
 	}
-	x.DryRun = r.DryRun
-	done, err := x.Run(ctx)
+	enrolment.DryRun = r.DryRun
+	done, err := enrolment.Run(ctx)
 	if err != nil {
 		return api.EnrollResult{}, err
 	}
 	return api.EnrollResult{
 		Enrolled: int(done.Counts[enrollment.Done]), Already: int(done.Counts[enrollment.Unchanged]),
-		Refused: done.Refused, Unlisted: done.Left - len(done.Refused), First: done.First, Last: done.Last,
+		Refused: done.Refused, Unlisted: done.RefusedCount - len(done.Refused), First: done.First, Last: done.Last,
 	}, nil
 }
 

@@ -55,16 +55,16 @@ func (l *Ledger) BeginEpoch(ctx context.Context, r api.EpochRequest) error {
 // epochOf returns the change that begins a new epoch. It returns nil if the current epoch is
 // unused.
 func (l *Ledger) epochOf(s *state.State, q *event.Question, r api.EpochRequest) (event.Change, error) {
-	var x rules.Subject
-	refusal, err := rules.ReadSubject(s, q, r.Object, privacy.Epsilon{}, &x)
+	var subject rules.Subject
+	refusal, err := rules.ReadSubject(s, q, r.Object, privacy.Epsilon{}, &subject)
 	if err != nil {
 		return nil, err
 	}
-	if refusal == nil && x.Chain.Unused() {
+	if refusal == nil && subject.Chain.Unused() {
 		return nil, nil
 	}
 	if refusal == nil {
-		refusal = rules.CheckEpoch(&x, q)
+		refusal = rules.CheckEpoch(&subject, q)
 	}
 	if refusal != nil {
 		refused := request.Refusals(*refusal)

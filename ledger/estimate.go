@@ -92,7 +92,7 @@ func (l *Ledger) readTallies(
 		if q, err = request.QuestionByName(s, r.Question); err != nil {
 			return err
 		}
-		seen, sum := 0, counting{Question: q, Chains: s.Counters.Chains}
+		seen, sum := 0, tallySum{Question: q, Chains: s.Counters.Chains}
 		err := s.ScanTallies(q.Number, r.Epsilon, func(key state.TallyKey, t state.Tally) error {
 			if seen++; seen%scanSize == 0 && ctx.Err() != nil {
 				return ctx.Err()
@@ -138,7 +138,7 @@ func (l *Ledger) allLevels(ctx context.Context, question string) ([]api.LevelCou
 				last.N += int64(t.Recorded)
 				return ctx.Err()
 			}
-			const text = "question %q: more responses are counted at ε=%s than there are chains"
+			const text = "question %q: its tallies at ε=%s count more responses than there are chains"
 			return errs.Corrupt(nil, text, question, key.Epsilon)
 		})
 		return levels, err
@@ -152,7 +152,7 @@ func (l *Ledger) recount(
 	if q, err = l.requests.Question(ctx, r.Question); err != nil {
 		return nil, nil, 0, err
 	}
-	sum := tallying{question: q, at: map[privacy.Epsilon]*estimate.Counts{}}
+	sum := tallier{question: q, at: map[privacy.Epsilon]*estimate.Counts{}}
 	last = l.engine.Queue.DurableEvents()
 	var fault error
 	scan := levels{Engine: &l.engine, Question: q, Epsilon: r.Epsilon, Current: r.Epsilon.IsZero()}
@@ -171,8 +171,8 @@ func (l *Ledger) recount(
 	return q, counts, last, nil
 }
 
-// tallying counts responses to a question one by one.
-type tallying struct {
+// tallier counts responses to a question one by one.
+type tallier struct {
 	question *event.Question
 	at       map[privacy.Epsilon]*estimate.Counts
 	last     *estimate.Counts // of the previous response, because most responses have the same ε
@@ -180,7 +180,7 @@ type tallying struct {
 
 // add counts one response. It returns [errs.ErrCorrupt] for a response that the question does not
 // have.
-func (t *tallying) add(name string, l *state.Level) error {
+func (t *tallier) add(name string, l *state.Level) error {
 	if !t.question.Has(l.Epsilon, l.Response) {
 		_, err := request.ResponseOf(t.question, name, *l)
 		return err

@@ -49,7 +49,7 @@ func newIssuer(t testing.TB, seed byte) *issuer {
 	o := &issuer{store: &kv.Memory{}, clock: newClock(epoch()), keys: note.VerifierList(verifier)}
 	beginWithKey(t, o.store, public)
 	o.Ledger = openMemory(t, o.store, Options{Now: o.clock.read, Signer: signer})
-	o.engine.Chances.Sampler, o.requests.Sampler, o.engine.Salts = steadySampler(), medians(), countedSalts()
+	o.engine.Chances.Values, o.requests.Sampler, o.engine.Salts = steadySampler(), medians(), countedSalts()
 	must(t, o.useKeys(t.Context(), truthKey(), nil, api.NoiseKeys{}))
 	t.Cleanup(func() { _ = o.Close() })
 	return o

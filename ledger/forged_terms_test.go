@@ -46,7 +46,7 @@ func (bl baseLog) terms(t *testing.T) map[string]soundAndForged {
 		return []event.Change{to(name, number, limit, consent)}
 	}
 	agreed := func(name string, p policy.Policy) soundAndForged { // a change that needs consent
-		return soundAndForged{sound: withPolicies([]policy.Policy{p}, to(name, other, "2", "form 17")), forged: withPolicies([]policy.Policy{p}, to(name, other, "2", "")), why: `"` + name + `" in question 1, without consent`}
+		return soundAndForged{sound: withPolicies([]policy.Policy{p}, to(name, other, "2", "form 17")), forged: withPolicies([]policy.Policy{p}, to(name, other, "2", "")), why: `"` + name + `", question 1: terms change without consent:`}
 	}
 	terms := func(edit func(*policy.Market)) soundAndForged { return agreed("cid", baseMarket(t, edit)) }
 	lower, nothing := one("bob", 1, "1.5", ""), func(*event.Settled) {}
@@ -65,10 +65,10 @@ func (bl baseLog) terms(t *testing.T) map[string]soundAndForged {
 		"a cap raised, 2":              {sound: one("bob", 1, "3", "form 17"), forged: one("bob", 1, "3", ""), why: "without consent"},
 		"a cap raised back":            {sound: append(lower[:1:1], to("bob", 1, "2", "form 17")), forged: append(lower[:1:1], to("bob", 1, "2", "")), why: "without consent: the cap would be ε=2, and is ε=1.5"},
 		"a cap raised for a while":     {sound: []event.Change{to("bob", 1, "3", "form 17"), to("bob", 1, "2", "")}, forged: []event.Change{to("bob", 1, "3", ""), to("bob", 1, "2", "")}, why: "without consent"},
-		"no cap":                       {sound: lower, forged: one("bob", 1, "0", ""), why: "which cannot be"},
-		"the same cap":                 {sound: lower, forged: one("bob", 1, "2", ""), why: "or changes nothing"},
-		"the same terms, agreed to":    {sound: lower, forged: one("bob", 1, "2", "form 17"), why: "or changes nothing"},
-		"a policy that there is not":   {sound: one("bob", 3, "1", "form 17"), forged: one("bob", other, "1", "form 17"), why: "comes under policy 4"},
+		"no cap":                       {sound: lower, forged: one("bob", 1, "0", ""), why: "they are not possible, or change nothing"},
+		"the same cap":                 {sound: lower, forged: one("bob", 1, "2", ""), why: "they are not possible, or change nothing"},
+		"the same terms, agreed to":    {sound: lower, forged: one("bob", 1, "2", "form 17"), why: "they are not possible, or change nothing"},
+		"a policy that there is not":   {sound: one("bob", 3, "1", "form 17"), forged: one("bob", other, "1", "form 17"), why: "gets policy 4"},
 		"no question":                  {sound: lower, forged: []event.Change{&event.TermsChanged{Object: "bob", Policy: 1, Cap: eps(t, "1")}}, why: "never enrolled"},
 		"a question that is not its":   {sound: lower, forged: []event.Change{&event.TermsChanged{Object: "bob", Question: 2, Policy: 1, Cap: eps(t, "1")}}, why: "never enrolled"},
 		"a stranger's":                 {sound: lower, forged: one("zoe", 1, "1", ""), why: "never enrolled"},
@@ -77,7 +77,7 @@ func (bl baseLog) terms(t *testing.T) map[string]soundAndForged {
 		"a ceiling raised":             {sound: withPolicies([]policy.Policy{policy.Fixed(eps(t, "0.5"))}, to("bob", other, "2", "")), forged: withPolicies([]policy.Policy{policy.Fixed(eps(t, "0.500000001"))}, to("bob", other, "2", "")), why: "without consent"},
 		"a ceiling raised, agreed to":  agreed("bob", policy.Fixed(eps(t, "0.500000001"))),
 		"no policy any more":           {sound: one("bob", 0, "2", "form 17"), forged: one("bob", 0, "2", ""), why: "without consent"},
-		"a policy where was none":      {sound: one("fay", 1, "2", ""), forged: one("fay", 1, "2.000000001", ""), why: "without consent: the cap"},
+		"a policy where was none":      {sound: one("fay", 1, "2", ""), forged: one("fay", 1, "2.000000001", ""), why: "terms change without consent: the cap"},
 		"a lower price":                terms(func(m *policy.Market) { m.Prices = perNat(t, 99) }),
 		"a higher price":               {sound: withPolicies([]policy.Policy{baseMarket(t, func(m *policy.Market) { m.Prices = perNat(t, 101) })}, to("cid", other, "2", "")), forged: withPolicies([]policy.Policy{baseMarket(t, func(m *policy.Market) { m.Prices = perNat(t, 101) })}, to("cid", other, "2", ""), to("cid", 2, "2", "")), why: "without consent"},
 		"one more buyer":               terms(func(m *policy.Market) { m.Barred = nil }),
@@ -94,12 +94,12 @@ func (bl baseLog) terms(t *testing.T) map[string]soundAndForged {
 		"consent to less that is none": {sound: one("bob", 1, "1", "form 17"), forged: one("bob", 1, "1", "form\x00"), why: "control character"},
 		"two more than there were":     {settled: true, sound: settledWith(nothing, lowered("ann"), lowered("bob")), forged: settledWith(func(c *event.Settled) { c.Counts[enrollment.Done] = 3 }, lowered("ann"), lowered("bob")), why: "counts [3 0 0]"},
 		"unchanged, not changed":       {settled: true, sound: settledWith(nothing, lowered("bob")), forged: settledWith(func(c *event.Settled) { c.Counts = event.Counts{0, 1, 0} }, lowered("bob")), why: "counts [0 1 0]"},
-		"out of order":                 {settled: true, sound: settledWith(nothing, lowered("ann"), lowered("bob")), forged: settledWith(nothing, lowered("bob"), lowered("ann")), why: "comes behind"},
+		"out of order":                 {settled: true, sound: settledWith(nothing, lowered("ann"), lowered("bob")), forged: settledWith(nothing, lowered("bob"), lowered("ann")), why: "is after"},
 		"twice in a request":           {settled: true, sound: settledWith(nothing, lowered("bob")), forged: settledWith(nothing, lowered("bob"), to("bob", 1, "1.25", "")), why: "counts [2 0 0]"},
-		"released above a new cap":     {sound: append(one("bob", 1, "0.4", ""), release("bob", "0.3")), forged: append(one("bob", 1, "0.4", ""), release("bob", "0.300000001")), why: "more than its cap"},
-		"released below what is spent": {sound: append(one("bob", 1, "0.05", ""), to("bob", 1, "1", "form 17"), release("bob", "0.3")), forged: append(one("bob", 1, "0.05", ""), release("bob", "0.000000001")), why: "more than its cap"},
-		"released above new terms":     {sound: withPolicies([]policy.Policy{policy.Fixed(eps(t, "0.25"))}, to("bob", other, "2", ""), release("bob", "0.15")), forged: withPolicies([]policy.Policy{policy.Fixed(eps(t, "0.25"))}, to("bob", other, "2", ""), release("bob", "0.150000001")), why: "above the ceiling of 0.25"},
-		"back under its former terms":  {sound: append(one("dan", 2, "1.5", ""), enrolledEvent(t, "dan", 2, "1.5")), forged: append(one("dan", 2, "1.5", ""), enrolledEvent(t, "dan", 2, "2")), why: "under other ceilings"},
+		"released above a new cap":     {sound: append(one("bob", 1, "0.4", ""), release("bob", "0.3")), forged: append(one("bob", 1, "0.4", ""), release("bob", "0.300000001")), why: "exceed its cap"},
+		"released below what is spent": {sound: append(one("bob", 1, "0.05", ""), to("bob", 1, "1", "form 17"), release("bob", "0.3")), forged: append(one("bob", 1, "0.05", ""), release("bob", "0.000000001")), why: "exceed its cap"},
+		"released above new terms":     {sound: withPolicies([]policy.Policy{policy.Fixed(eps(t, "0.25"))}, to("bob", other, "2", ""), release("bob", "0.15")), forged: withPolicies([]policy.Policy{policy.Fixed(eps(t, "0.25"))}, to("bob", other, "2", ""), release("bob", "0.150000001")), why: "above its ceiling of 0.25"},
+		"back under its former terms":  {sound: append(one("dan", 2, "1.5", ""), enrolledEvent(t, "dan", 2, "1.5")), forged: append(one("dan", 2, "1.5", ""), enrolledEvent(t, "dan", 2, "2")), why: "with another policy or cap than it had"},
 		"consent until a day":          {sound: sixth, forged: sixth, why: "without consent", soundAfter: 10 * time.Hour, after: 10*time.Hour - 1}, // at 10 hours the ceiling is 1
 		"forgotten":                    {sound: append([]event.Change{bl.forgottenEvent("bob")}, lower...), forged: append([]event.Change{bl.forgottenEvent("bob")}, to("bob", 1, "2.5", "")), why: "without consent"},
 	}
@@ -158,22 +158,22 @@ func (bl baseLog) dealsUnderOtherTerms(t *testing.T) map[string]soundAndForged {
 	late := slices.Concat(held, three, sale(third+1, acme, "0.75", 25), again(sale(third+2, zeta, "0.75", 25)), again(sale(third, hooli, "0.75", 75)))
 	newcomer := []event.Change{&event.BuyerNamed{Number: 5, Name: "umbrella"}}
 	return map[string]soundAndForged{
-		"sold for what it cost before":     {sound: append(raised[:2:2], sale(third, hooli, "1", 120)...), forged: append(raised[:2:2], sale(third, hooli, "1", 100)...), why: "the price is 120, not 100"},
-		"sold for what it will cost":       {sound: append(sale(third, hooli, "1", 100), raised...), forged: append(sale(third, hooli, "1", 120), raised...), why: "the price is 100, not 120"},
-		"other terms within a sale":        {sound: append(sale(third, hooli, "1", 100), raised...), forged: slices.Concat(raised[:1], sale(third, hooli, "1", 100)[:1], raised[1:], sale(third, hooli, "1", 100)[1:]), why: "sale 3 is not complete"},
-		"an upgrade by the old prices":     {sound: append(raised[:2:2], sale(third, acme, "1", 70)...), forged: append(raised[:2:2], sale(third, acme, "1", 50)...), why: "the price is 70, not 50"},
-		"an upgrade by the new ones alone": {sound: append(raised[:2:2], sale(third, acme, "1", 70)...), forged: append(raised[:2:2], sale(third, acme, "1", 60)...), why: "the price is 70, not 60"},
-		"an upgrade that pays back":        {sound: append(lowered[:2:2], sale(third, acme, "1", 0)...), forged: append(lowered[:2:2], sale(third, acme, "1", 1)...), why: "the price is 0, not 1"},
-		"an upgrade of an upgrade":         {sound: twice, forged: slices.Concat(twice[:4], sale(third+1, acme, "1", 70)), why: "the price is 45, not 70"},
-		"an upgrade of another's level":    {sound: append(raised[:2:2], sale(third, acme, "1", 70)...), forged: append(raised[:2:2], sale(third, hooli, "1", 70)...), why: "the price is 120, not 70"},
-		"held for what it cost before":     {sound: append(raised[:2:2], hold(third, hooli, "1", 120, other)...), forged: append(raised[:2:2], hold(third, hooli, "1", 100, other)...), why: "the price is 120, not 100"},
-		"held under the former policy":     {sound: append(raised[:2:2], hold(third, hooli, "1", 120, other)...), forged: append(raised[:2:2], hold(third, hooli, "1", 100, 2)...), why: "it is reserved under policy 2, and was under policy 4"},
-		"held under another policy":        {sound: hold(third, hooli, "0.75", 75, 2), forged: hold(third, hooli, "0.75", 75, 3), why: "it is reserved under policy 3, and was under policy 2"},
-		"captured for the new price":       {sound: append(both[:4:4], sale(third, hooli, "0.75", 75)...), forged: append(both[:4:4], sale(third, hooli, "0.75", 90)...), why: "sale 3 is not what was reserved"},
-		"captured for a lower price":       {sound: slices.Concat(held, lowered, sale(third, hooli, "0.75", 75)), forged: slices.Concat(held, lowered, sale(third, hooli, "0.75", 30)), why: "the price is 75, not 30"},
-		"captured above a new ceiling":     {sound: append(slices.Clone(held), sale(third, hooli, "0.75", 75)...), forged: slices.Concat(held, withPolicies([]policy.Policy{baseMarket(t, func(m *policy.Market) { m.Max = eps(t, "0.5") })}, to(other, "2", "")), sale(third, hooli, "0.75", 75)), why: "above the ceiling of 0.5"},
-		"captured above a new cap":         {sound: slices.Concat(held, []event.Change{to(2, "0.75", "")}, sale(third, hooli, "0.75", 75)), forged: slices.Concat(held, []event.Change{to(2, "0.749999999", "")}, sale(third, hooli, "0.75", 75)), why: "more than its cap"},
-		"captured after all was withdrawn": {sound: slices.Concat(held, []event.Change{to(2, "1", "")}, sale(third, hooli, "0.75", 75)), forged: slices.Concat(held, []event.Change{&event.Withdrawn{Object: "cid"}, enrolledEvent(t, "cid", 2, "2")}, sale(third, hooli, "0.75", 75)), why: "was not reserved for it"},
+		"sold for what it cost before":     {sound: append(raised[:2:2], sale(third, hooli, "1", 120)...), forged: append(raised[:2:2], sale(third, hooli, "1", 100)...), why: "the price due is 120, not 100"},
+		"sold for what it will cost":       {sound: append(sale(third, hooli, "1", 100), raised...), forged: append(sale(third, hooli, "1", 120), raised...), why: "the price due is 100, not 120"},
+		"other terms within a sale":        {sound: append(sale(third, hooli, "1", 100), raised...), forged: slices.Concat(raised[:1], sale(third, hooli, "1", 100)[:1], raised[1:], sale(third, hooli, "1", 100)[1:]), why: "an event interrupts sale 3, or is part of a sale that was not begun"},
+		"an upgrade by the old prices":     {sound: append(raised[:2:2], sale(third, acme, "1", 70)...), forged: append(raised[:2:2], sale(third, acme, "1", 50)...), why: "the price due is 70, not 50"},
+		"an upgrade by the new ones alone": {sound: append(raised[:2:2], sale(third, acme, "1", 70)...), forged: append(raised[:2:2], sale(third, acme, "1", 60)...), why: "the price due is 70, not 60"},
+		"an upgrade that pays back":        {sound: append(lowered[:2:2], sale(third, acme, "1", 0)...), forged: append(lowered[:2:2], sale(third, acme, "1", 1)...), why: "the price due is 0, not 1"},
+		"an upgrade of an upgrade":         {sound: twice, forged: slices.Concat(twice[:4], sale(third+1, acme, "1", 70)), why: "the price due is 45, not 70"},
+		"an upgrade of another's level":    {sound: append(raised[:2:2], sale(third, acme, "1", 70)...), forged: append(raised[:2:2], sale(third, hooli, "1", 70)...), why: "the price due is 120, not 70"},
+		"held for what it cost before":     {sound: append(raised[:2:2], hold(third, hooli, "1", 120, other)...), forged: append(raised[:2:2], hold(third, hooli, "1", 100, other)...), why: "the price due is 120, not 100"},
+		"held under the former policy":     {sound: append(raised[:2:2], hold(third, hooli, "1", 120, other)...), forged: append(raised[:2:2], hold(third, hooli, "1", 100, 2)...), why: "it is reserved under policy 2, but is enrolled under policy 4"},
+		"held under another policy":        {sound: hold(third, hooli, "0.75", 75, 2), forged: hold(third, hooli, "0.75", 75, 3), why: "it is reserved under policy 3, but is enrolled under policy 2"},
+		"captured for the new price":       {sound: append(both[:4:4], sale(third, hooli, "0.75", 75)...), forged: append(both[:4:4], sale(third, hooli, "0.75", 90)...), why: "sale 3 is not the order that was reserved, or the reservation is not open"},
+		"captured for a lower price":       {sound: slices.Concat(held, lowered, sale(third, hooli, "0.75", 75)), forged: slices.Concat(held, lowered, sale(third, hooli, "0.75", 30)), why: "the price due is 75, not 30"},
+		"captured above a new ceiling":     {sound: append(slices.Clone(held), sale(third, hooli, "0.75", 75)...), forged: slices.Concat(held, withPolicies([]policy.Policy{baseMarket(t, func(m *policy.Market) { m.Max = eps(t, "0.5") })}, to(other, "2", "")), sale(third, hooli, "0.75", 75)), why: "above its ceiling of 0.5"},
+		"captured above a new cap":         {sound: slices.Concat(held, []event.Change{to(2, "0.75", "")}, sale(third, hooli, "0.75", 75)), forged: slices.Concat(held, []event.Change{to(2, "0.749999999", "")}, sale(third, hooli, "0.75", 75)), why: "exceed its cap"},
+		"captured after all was withdrawn": {sound: slices.Concat(held, []event.Change{to(2, "1", "")}, sale(third, hooli, "0.75", 75)), forged: slices.Concat(held, []event.Change{&event.Withdrawn{Object: "cid"}, enrolledEvent(t, "cid", 2, "2")}, sale(third, hooli, "0.75", 75)), why: "is not a sale or did not reserve it"},
 		"a fourth holder":                  {sound: late, forged: append(late[:len(late)-2:len(late)-2], append(newcomer, again(sale(third+3, 5, "0.75", 75))...)...), why: `it is not for sale to "umbrella" at ε=0.75: holders-full`},
 		"sold after it has closed":         {sound: append(until(61*time.Minute), sale(third, hooli, "1", 100)...), forged: append(until(time.Hour), sale(third, hooli, "1", 100)...), why: "it is not for sale", after: time.Hour},
 		"sold above a new ceiling":         {sound: append(lower[:2:2], below...), forged: append(lower[:2:2], sale(third, hooli, "0.75", 75)...), why: "it is not for sale"},
@@ -201,34 +201,34 @@ func (bl baseLog) refusedTerms(t *testing.T) map[string]soundAndForged {
 	in := enrolledEvent(t, "new", 0, "1")
 	raised := &event.Released{Object: "fay", Question: 1, Epsilon: eps(t, "0.3"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}
 	otherKind := func(r api.Refusal, c event.Change) soundAndForged { // in a request of the wrong kind
-		return soundAndForged{settled: true, sound: refused(r), forged: refused(r, c), why: "refuses"}
+		return soundAndForged{settled: true, sound: refused(r), forged: refused(r, c), why: "has no such refusals"}
 	}
 	return map[string]soundAndForged{
-		"a lower cap than its own":        pair(consent, func(r *api.Refusal) { r.Ceiling = eps(t, "1.9") }, "a refusal says"),
-		"a higher cap that is none":       pair(consent, func(r *api.Refusal) { r.Asked = eps(t, "1.5") }, "a refusal says"),
-		"consent to its own cap":          pair(consent, func(r *api.Refusal) { r.Asked = eps(t, "2") }, "a refusal says"),
-		"consent to no cap":               pair(consent, func(r *api.Refusal) { r.Asked = eps(t, "0") }, "a refusal says"),
-		"consent for no reason":           pair(consent, func(r *api.Refusal) { r.Why = "" }, "a refusal says"),
-		"consent for reasons without end": pair(higher, func(r *api.Refusal) { r.Why = strings.Repeat("w", 513) }, "a refusal says"),
-		"consent, and enrolling helps":    pair(consent, func(r *api.Refusal) { r.Remedy = "enrolling" }, "a refusal says"),
-		"consent, and nothing helps":      pair(higher, func(r *api.Refusal) { r.Remedy = "" }, "a refusal says"),
-		"consent of a stranger":           pair(higher, func(r *api.Refusal) { r.Object = "zoe" }, "a refusal says"),
-		"consent, and something is spent": pair(higher, func(r *api.Refusal) { r.Spent = eps(t, "0.1") }, "a refusal says"),
-		"another cap than its own":        pair(limit, func(r *api.Refusal) { r.Ceiling = eps(t, "1") }, "a refusal says"),
-		"another cap that is its own":     pair(limit, func(r *api.Refusal) { r.Asked = eps(t, "2") }, "a refusal says"),
-		"another cap of 0":                pair(limit, func(r *api.Refusal) { r.Asked = eps(t, "0") }, "a refusal says"),
-		"another cap, and more is spent":  pair(limit, func(r *api.Refusal) { r.Spent = eps(t, "0.2") }, "a refusal says"),
-		"another cap of a stranger":       pair(limit, func(r *api.Refusal) { r.Object = "new" }, "a refusal says"),
-		"another cap, and nothing helps":  pair(limit, func(r *api.Refusal) { r.Remedy = "" }, "a refusal says"),
-		"another policy, and less spent":  pair(policies, func(r *api.Refusal) { r.Spent = eps(t, "0.1") }, "a refusal says"),
-		"another policy of a stranger":    pair(policies, func(r *api.Refusal) { r.Object, r.Spent = "zoe", eps(t, "0") }, "a refusal says"),
-		"another policy, and a reason":    pair(policies, func(r *api.Refusal) { r.Why = "it is another" }, "a refusal says"),
-		"never enrolled, and it is":       pair(stranger, func(r *api.Refusal) { r.Object = "bob" }, "a refusal says"),
+		"a lower cap than its own":        pair(consent, func(r *api.Refusal) { r.Ceiling = eps(t, "1.9") }, "a refusal is"),
+		"a higher cap that is none":       pair(consent, func(r *api.Refusal) { r.Asked = eps(t, "1.5") }, "a refusal is"),
+		"consent to its own cap":          pair(consent, func(r *api.Refusal) { r.Asked = eps(t, "2") }, "a refusal is"),
+		"consent to no cap":               pair(consent, func(r *api.Refusal) { r.Asked = eps(t, "0") }, "a refusal is"),
+		"consent for no reason":           pair(consent, func(r *api.Refusal) { r.Why = "" }, "a refusal is"),
+		"consent for reasons without end": pair(higher, func(r *api.Refusal) { r.Why = strings.Repeat("w", 513) }, "a refusal is"),
+		"consent, and enrolling helps":    pair(consent, func(r *api.Refusal) { r.Remedy = "enrolling" }, "a refusal is"),
+		"consent, and nothing helps":      pair(higher, func(r *api.Refusal) { r.Remedy = "" }, "a refusal is"),
+		"consent of a stranger":           pair(higher, func(r *api.Refusal) { r.Object = "zoe" }, "a refusal is"),
+		"consent, and something is spent": pair(higher, func(r *api.Refusal) { r.Spent = eps(t, "0.1") }, "a refusal is"),
+		"another cap than its own":        pair(limit, func(r *api.Refusal) { r.Ceiling = eps(t, "1") }, "a refusal is"),
+		"another cap that is its own":     pair(limit, func(r *api.Refusal) { r.Asked = eps(t, "2") }, "a refusal is"),
+		"another cap of 0":                pair(limit, func(r *api.Refusal) { r.Asked = eps(t, "0") }, "a refusal is"),
+		"another cap, and more is spent":  pair(limit, func(r *api.Refusal) { r.Spent = eps(t, "0.2") }, "a refusal is"),
+		"another cap of a stranger":       pair(limit, func(r *api.Refusal) { r.Object = "new" }, "a refusal is"),
+		"another cap, and nothing helps":  pair(limit, func(r *api.Refusal) { r.Remedy = "" }, "a refusal is"),
+		"another policy, and less spent":  pair(policies, func(r *api.Refusal) { r.Spent = eps(t, "0.1") }, "a refusal is"),
+		"another policy of a stranger":    pair(policies, func(r *api.Refusal) { r.Object, r.Spent = "zoe", eps(t, "0") }, "a refusal is"),
+		"another policy, and a reason":    pair(policies, func(r *api.Refusal) { r.Why = "it is another" }, "a refusal is"),
+		"never enrolled, and it is":       pair(stranger, func(r *api.Refusal) { r.Object = "bob" }, "a refusal is"),
 		"by a request about no question": {settled: true, sound: refused(limit), forged: func() []event.Change {
 			forged := refused(limit)
 			forged[0].(*event.ObjectRefused).Question = 0
 			return forged
-		}(), why: "a refusal says"},
+		}(), why: "a refusal is"},
 		"by one about two questions": {settled: true, sound: refused(stranger, lower), forged: func() []event.Change {
 			forged := refused(stranger, lower)
 			forged[1].(*event.ObjectRefused).Question = 2
@@ -258,9 +258,9 @@ func (bl baseLog) withdrawals(t *testing.T) map[string]soundAndForged {
 	return map[string]soundAndForged{
 		"one more has gone":      {settled: true, sound: gone(nothing, "bob", "eve"), forged: gone(func(c *event.Settled) { c.Counts[enrollment.Done] = 3 }, "bob", "eve"), why: "counts [3 0 0]"},
 		"one fewer has gone":     {settled: true, sound: gone(nothing, "bob", "eve"), forged: gone(func(c *event.Settled) { c.Counts[enrollment.Done] = 1 }, "bob", "eve"), why: "counts [1 0 0]"},
-		"they go out of order":   {settled: true, sound: gone(nothing, "bob", "eve"), forged: gone(nothing, "eve", "bob"), why: "comes behind"},
-		"one goes, and is first": {settled: true, sound: gone(alone, "bob"), forged: gone(alone, "bob", "eve"), why: "alone, its events about"},
-		"one goes, for another":  {settled: true, sound: gone(alone, "bob"), forged: gone(func(c *event.Settled) { c.Alone, c.Object, c.Counts = true, "eve", event.Counts{} }, "bob"), why: "alone, its events about"},
+		"they go out of order":   {settled: true, sound: gone(nothing, "bob", "eve"), forged: gone(nothing, "eve", "bob"), why: "is after"},
+		"one goes, and is first": {settled: true, sound: gone(alone, "bob"), forged: gone(alone, "bob", "eve"), why: "only, but its events are about"},
+		"one goes, for another":  {settled: true, sound: gone(alone, "bob"), forged: gone(func(c *event.Settled) { c.Alone, c.Object, c.Counts = true, "eve", event.Counts{} }, "bob"), why: "only, but its events are about"},
 	}
 }
 
@@ -299,9 +299,9 @@ func (bl baseLog) captures(t *testing.T) map[string]soundAndForged {
 	draw, degrade := event.SaleTally{Draws: 1}, event.SaleTally{Degradations: 1}
 	both, noEve := captured([]*event.Sold{cid, eve}, event.SaleTally{Draws: 1, Degradations: 1}), captured([]*event.Sold{cid}, degrade, withoutTruth("eve"))
 	return map[string]soundAndForged{
-		"captured without cid":               {settled: true, sound: both, forged: captured([]*event.Sold{eve}, draw), why: "names 1 objects sold and 0 refused, of 2 reserved"},
-		"captured without eve":               {settled: true, sound: noEve, forged: captured([]*event.Sold{cid}, degrade), why: "names 1 objects sold and 0 refused, of 2 reserved"},
-		"captured, and a stranger is out":    {settled: true, sound: both, forged: captured([]*event.Sold{cid, eve}, event.SaleTally{Draws: 1, Degradations: 1}, stranger), why: "names 2 objects sold and 1 refused, of 2 reserved"},
+		"captured without cid":               {settled: true, sound: both, forged: captured([]*event.Sold{eve}, draw), why: "sells 1 objects and refuses 0, but 2 were reserved"},
+		"captured without eve":               {settled: true, sound: noEve, forged: captured([]*event.Sold{cid}, degrade), why: "sells 1 objects and refuses 0, but 2 were reserved"},
+		"captured, and a stranger is out":    {settled: true, sound: both, forged: captured([]*event.Sold{cid, eve}, event.SaleTally{Draws: 1, Degradations: 1}, stranger), why: "sells 2 objects and refuses 1, but 2 were reserved"},
 		"captured, a stranger out for eve":   {settled: true, sound: noEve, forged: captured([]*event.Sold{cid}, degrade, stranger), why: "refuses 1 objects that were not reserved"},
 		"captured, one without truth is out": {settled: true, sound: noEve, forged: captured([]*event.Sold{cid}, degrade, withoutTruth("fay")), why: "refuses 1 objects that were not reserved"},
 	}

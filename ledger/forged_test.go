@@ -45,7 +45,7 @@ func newBaseLog(t *testing.T, truthKey []byte) baseLog {
 	s := &kv.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{Now: epoch, TruthKey: truthKey})
-	l.engine.Chances.Sampler, l.requests.Sampler = steadySampler(), medians()
+	l.engine.Chances.Values, l.requests.Sampler = steadySampler(), medians()
 	timed, err := policy.Steps(policy.Step{At: epoch().Add(-time.Hour), Ceiling: eps(t, "0.3")}, policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}, policy.Step{At: epoch().Add(10 * time.Hour), Ceiling: eps(t, "1")})
 	must(t, err)
 	terms := market(t, "1.5", func(m *policy.Market) {
@@ -240,10 +240,10 @@ func (bl baseLog) sales(t *testing.T) map[string]soundAndForged {
 		return append(sale(of(acme, e1, 50), draw, "eve", fresh), &event.SaleMade{Deal: second, Tally: draw}, &event.Sold{Object: "eve", Sale: third + 1, Price: price, Response: fresh})
 	}
 	return map[string]soundAndForged{
-		"sold too cheap":                {sound: sale(of(acme, "1", 50), event.SaleTally{Draws: 1, Upgrades: 1}, "cid", fresh), forged: sale(of(acme, "1", 49), event.SaleTally{Draws: 1, Upgrades: 1}, "cid", fresh), why: "the price is 50, not 49"},
-		"sold too dear":                 {sound: sale(of(acme, "0.5", 0), resale, "cid", again), forged: sale(of(acme, "0.5", 1), resale, "cid", again), why: "the price is 0, not 1"},
-		"held too cheap":                {sound: hold(of(zeta, "1", 50), "cid"), forged: hold(of(zeta, "1", 0), "cid"), why: "the price is 50, not 0"},
-		"held too dear":                 {sound: hold(of(hooli, "1", 100), "cid"), forged: hold(of(hooli, "1", 101), "cid"), why: "the price is 100, not 101"},
+		"sold too cheap":                {sound: sale(of(acme, "1", 50), event.SaleTally{Draws: 1, Upgrades: 1}, "cid", fresh), forged: sale(of(acme, "1", 49), event.SaleTally{Draws: 1, Upgrades: 1}, "cid", fresh), why: "the price due is 50, not 49"},
+		"sold too dear":                 {sound: sale(of(acme, "0.5", 0), resale, "cid", again), forged: sale(of(acme, "0.5", 1), resale, "cid", again), why: "the price due is 0, not 1"},
+		"held too cheap":                {sound: hold(of(zeta, "1", 50), "cid"), forged: hold(of(zeta, "1", 0), "cid"), why: "the price due is 50, not 0"},
+		"held too dear":                 {sound: hold(of(hooli, "1", 100), "cid"), forged: hold(of(hooli, "1", 101), "cid"), why: "the price due is 100, not 101"},
 		"sold to whom it bars":          {sound: sale(of(hooli, "1", 100), draw, "cid", fresh), forged: sale(of(initech, "1", 100), draw, "cid", fresh), why: `it is not for sale to "initech"`},
 		"held for whom it bars":         {sound: hold(of(hooli, "1", 100), "cid"), forged: hold(of(initech, "1", 100), "cid"), why: `it is not for sale to "initech"`},
 		"sold off the stride":           {sound: sale(of(hooli, "0.75", 75), draw, "cid", fresh), forged: sale(of(hooli, "0.7", 70), draw, "cid", fresh), why: "it is not for sale"},
@@ -258,21 +258,21 @@ func (bl baseLog) sales(t *testing.T) map[string]soundAndForged {
 		"reserved where the rest is so": {sound: bothBuy, forged: slices.Concat(reserving(third, hooli, 75), taking(third, hooli, 75, fresh), reserving(third+1, acme, 25), reserving(third+2, zeta, 25)), why: `it is not for sale to "zeta" at ε=0.75: holders-full`},
 		"sold without terms":            {sound: sale(of(acme, "0.5", 50), draw, "eve", fresh), forged: sale(of(acme, "0.5", 0), draw, "fay", fresh), why: "it is not for sale"},
 		"held without terms":            {sound: hold(of(acme, "0.5", 50), "eve"), forged: hold(of(acme, "0.5", 0), "fay"), why: "it is not for sale"},
-		"an order too little":           {sound: sale(of(acme, "0.5", 50), draw, "eve", fresh), forged: sale(of(acme, "0.500000001", 51), draw, "eve", fresh), why: "above the ceiling of 0.5"},
-		"an order too little, 2":        {sound: eve("0.5", "1", 100), forged: eve("0.5", "1.000000001", 101), why: "above the ceiling of 1"},
-		"more in the tally":             {sound: sale(of(acme, "0.5", 50), draw, "eve", fresh), forged: sale(of(acme, "0.5", 50), event.SaleTally{Draws: 1, Resales: 1}, "eve", fresh), why: "counts other objects than it has"},
-		"less in the tally":             {sound: sale(of(acme, "0.5", 50), draw, "eve", fresh), forged: sale(of(acme, "0.5", 50), event.SaleTally{}, "eve", fresh), why: "counts other objects than it has"},
-		"upgrades in the tally":         {sound: sale(of(acme, "0.5", 50), draw, "eve", fresh), forged: sale(of(acme, "0.5", 50), event.SaleTally{Draws: 1, Upgrades: 2}, "eve", fresh), why: "counts other objects than it has"},
-		"settles another's sale":        {sound: settledSale(0, ended(third, 0)), forged: settledSale(0, ended(2, 0)), why: "settles sale 2, which is another's"},
-		"settles no sale":               {sound: settledSale(0, ended(third, 0)), forged: settledSale(0, ended(third+1, 0)), why: "settles sale 4, which is another's"},
-		"one left out":                  {sound: settledSale(1, ended(third, 1), refusal("zoe")), forged: settledSale(0, ended(third, 1), refusal("zoe")), why: "settles sale 3, which is another's"},
-		"another left out":              {sound: settledSale(0, ended(third, 0)), forged: settledSale(1, ended(third, 0), &event.Withdrawn{Object: "bob"}), why: "settles sale 3, which is another's"},
-		"none left out":                 {sound: settledSale(0, ended(third, 0)), forged: settledSale(1, ended(third, 0)), why: "settles sale 3, which is another's"},
+		"an order too little":           {sound: sale(of(acme, "0.5", 50), draw, "eve", fresh), forged: sale(of(acme, "0.500000001", 51), draw, "eve", fresh), why: "above its ceiling of 0.5"},
+		"an order too little, 2":        {sound: eve("0.5", "1", 100), forged: eve("0.5", "1.000000001", 101), why: "above its ceiling of 1"},
+		"more in the tally":             {sound: sale(of(acme, "0.5", 50), draw, "eve", fresh), forged: sale(of(acme, "0.5", 50), event.SaleTally{Draws: 1, Resales: 1}, "eve", fresh), why: "its tally does not count its objects"},
+		"less in the tally":             {sound: sale(of(acme, "0.5", 50), draw, "eve", fresh), forged: sale(of(acme, "0.5", 50), event.SaleTally{}, "eve", fresh), why: "its tally does not count its objects"},
+		"upgrades in the tally":         {sound: sale(of(acme, "0.5", 50), draw, "eve", fresh), forged: sale(of(acme, "0.5", 50), event.SaleTally{Draws: 1, Upgrades: 2}, "eve", fresh), why: "its tally does not count its objects"},
+		"settles another's sale":        {sound: settledSale(0, ended(third, 0)), forged: settledSale(0, ended(2, 0)), why: "settles sale 2, not sale 3"},
+		"settles no sale":               {sound: settledSale(0, ended(third, 0)), forged: settledSale(0, ended(third+1, 0)), why: "settles sale 4, not sale 3"},
+		"one left out":                  {sound: settledSale(1, ended(third, 1), refusal("zoe")), forged: settledSale(0, ended(third, 1), refusal("zoe")), why: "settles sale 3, which does not end with this event"},
+		"another left out":              {sound: settledSale(0, ended(third, 0)), forged: settledSale(1, ended(third, 0), &event.Withdrawn{Object: "bob"}), why: "settles sale 3, which does not end with this event"},
+		"none left out":                 {sound: settledSale(0, ended(third, 0)), forged: settledSale(1, ended(third, 0)), why: "settles sale 3, which does not end with this event"},
 		"sold when it has closed":       {sound: sale(of(hooli, "1", 100), draw, "cid", fresh), forged: sale(of(hooli, "1", 100), draw, "cid", fresh), why: "it is not for sale", soundAfter: 100*time.Hour - 1, after: 100 * time.Hour},
 		"held when it has closed":       {sound: hold(of(hooli, "1", 100), "cid"), forged: hold(of(hooli, "1", 100), "cid"), why: "it is not for sale", soundAfter: 100*time.Hour - 1, after: 100 * time.Hour},
 		"settled late": {
 			sound:  settledSale(0, ended(third, 0)),
-			forged: append(sale(of(acme, "0.5", 0), resale, "cid", again), &event.Withdrawn{Object: "bob"}, ended(third, 0)), why: "settles sale 3, which is another's",
+			forged: append(sale(of(acme, "0.5", 0), resale, "cid", again), &event.Withdrawn{Object: "bob"}, ended(third, 0)), why: "settles sale 3, not sale 0",
 		},
 	}
 }
@@ -295,7 +295,7 @@ func TestApply_CaptureUnlikeReservation_IsRefused(t *testing.T) {
 		spoil func(*state.State)
 	}{
 		"as reserved": {"", 75, func(*state.State) {}},
-		"one more has reserved": {"it is sold to one holder too many: holders-full", 75, func(s *state.State) {
+		"one more has reserved": {"the level has its largest number of holders already: holders-full", 75, func(s *state.State) {
 			o, _, err := s.Object("cid")
 			must(t, err)
 			for number, buyer := range map[uint64]uint32{8: acme, 9: zeta} {
@@ -305,7 +305,7 @@ func TestApply_CaptureUnlikeReservation_IsRefused(t *testing.T) {
 			}
 			must(t, s.PutObject("cid", o))
 		}},
-		"dearer": {"was reserved for 75", 76, func(s *state.State) {
+		"dearer": {"but was reserved for 75", 76, func(s *state.State) {
 			c, _, err := s.Chain(1, "cid")
 			must(t, err)
 			dearer := market(t, "1.5", func(m *policy.Market) { m.Floor = 76 })
@@ -358,33 +358,33 @@ func (bl baseLog) definitions(t *testing.T) map[string]soundAndForged {
 		"a question's name is odd":   {sound: questions, forged: q(3, "hob\x00by", "chess", "go"), why: "control character"},
 		"a value is odd":             {sound: questions, forged: q(3, "hobby", "chess", "g\no"), why: "control character"},
 		"a value is empty":           {sound: questions, forged: q(3, "hobby", "chess", ""), why: "is empty"},
-		"a policy twice":             {sound: []event.Change{&event.PolicyDefined{Number: 4, JSON: fixed}}, forged: []event.Change{&event.PolicyDefined{Number: 4, JSON: bl.policy(t, 1)}}, why: "is there already"},
+		"a policy twice":             {sound: []event.Change{&event.PolicyDefined{Number: 4, JSON: fixed}}, forged: []event.Change{&event.PolicyDefined{Number: 4, JSON: bl.policy(t, 1)}}, why: "is defined twice"},
 		"a policy with a space":      {sound: []event.Change{&event.PolicyDefined{Number: 4, JSON: fixed}}, forged: []event.Change{&event.PolicyDefined{Number: 4, JSON: strings.Replace(fixed, ":", ": ", 1)}}, why: "is not canonical"},
 		"a policy that there is not": {sound: []event.Change{&event.PolicyDefined{Number: 4, JSON: fixed}}, forged: []event.Change{&event.PolicyDefined{Number: 4, JSON: `{"kind":"martian"}`}}, why: "martian"},
 		"a limit that is void": {
 			sound:  []event.Change{&event.PolicyDefined{Number: 4, JSON: `{"kind":"market","max":"1","price":[["1",1]],"stride":"0.5","holders":1}`}},
 			forged: []event.Change{&event.PolicyDefined{Number: 4, JSON: `{"kind":"market","max":"1","price":[["1",1]],"holders":1}`}}, why: "holders needs a stride or levels",
 		},
-		"a policy's number":             {sound: []event.Change{&event.PolicyDefined{Number: 4, JSON: fixed}}, forged: p(fixed), why: "policy 3 follows on policy 3"},
+		"a policy's number":             {sound: []event.Change{&event.PolicyDefined{Number: 4, JSON: fixed}}, forged: p(fixed), why: "policy 3 follows policy 3"},
 		"a buyer's name is odd":         {sound: b("pied piper"), forged: b("pied\tpiper"), why: "control character"},
 		"a buyer without a name":        {sound: b("pied piper"), forged: b(""), why: "is empty"},
-		"an unknown question":           {sound: enrolment, forged: in("new", 3, 1, "1"), why: "enrolled in question 3"},
-		"no question":                   {sound: enrolment, forged: in("new", 0, 1, "1"), why: "enrolled in question 0"},
-		"an unknown policy":             {sound: enrolment, forged: in("new", 1, 4, "1"), why: "under policy 4"},
-		"no cap":                        {sound: enrolment, forged: in("new", 1, 1, "0"), why: "with the cap 0"},
+		"an unknown question":           {sound: enrolment, forged: in("new", 3, 1, "1"), why: "question 3, policy"},
+		"no question":                   {sound: enrolment, forged: in("new", 0, 1, "1"), why: "question 0, policy"},
+		"an unknown policy":             {sound: enrolment, forged: in("new", 1, 4, "1"), why: "policy 4, cap 1"},
+		"no cap":                        {sound: enrolment, forged: in("new", 1, 1, "0"), why: "cap 0"},
 		"an object's name is odd":       {sound: enrolment, forged: in("ne\x7fw", 1, 1, "1"), why: "control character"},
 		"an object's name ends a key":   {sound: enrolment, forged: in("new\x00", 1, 1, "1"), why: "control character"},
 		"an object's name is too long":  {sound: in(strings.Repeat("n", 256), 1, 1, "1"), forged: in(strings.Repeat("n", 257), 1, 1, "1"), why: "257 bytes"},
 		"an object's name is no UTF-8":  {sound: enrolment, forged: in("n\xffw", 1, 1, "1"), why: "is not UTF-8"},
 		"an object without a name":      {sound: enrolment, forged: in("", 1, 1, "1"), why: "is empty"},
-		"another cap elsewhere":         {sound: in("bob", 2, 0, "2"), forged: in("bob", 2, 0, "3"), why: "under other ceilings"},
-		"another policy when back":      {sound: append([]event.Change{&event.Withdrawn{Object: "bob"}}, in("bob", 1, 1, "2")...), forged: append([]event.Change{&event.Withdrawn{Object: "bob"}}, in("bob", 1, 2, "2")...), why: "under other ceilings"},
+		"another cap elsewhere":         {sound: in("bob", 2, 0, "2"), forged: in("bob", 2, 0, "3"), why: "with another policy or cap than it had"},
+		"another policy when back":      {sound: append([]event.Change{&event.Withdrawn{Object: "bob"}}, in("bob", 1, 1, "2")...), forged: append([]event.Change{&event.Withdrawn{Object: "bob"}}, in("bob", 1, 2, "2")...), why: "with another policy or cap than it had"},
 		"withdrawn twice":               {sound: []event.Change{&event.Withdrawn{Object: "bob"}}, forged: []event.Change{&event.Withdrawn{Object: "dan"}}, why: `"dan" withdraws twice`},
-		"an epoch of nothing":           {sound: []event.Change{&event.EpochBegun{Object: "bob", Question: 1}}, forged: []event.Change{&event.EpochBegun{Object: "fay", Question: 1}}, why: "nothing happened in the last one"},
-		"an epoch twice":                {sound: []event.Change{&event.EpochBegun{Object: "bob", Question: 1}}, forged: []event.Change{&event.EpochBegun{Object: "bob", Question: 1}, &event.EpochBegun{Object: "bob", Question: 1}}, why: "nothing happened in the last one"},
-		"an epoch of another question":  {sound: []event.Change{&event.EpochBegun{Object: "bob", Question: 1}}, forged: []event.Change{&event.EpochBegun{Object: "bob", Question: 2}}, why: "without being enrolled"},
-		"an epoch after leaving":        {sound: []event.Change{&event.EpochBegun{Object: "bob", Question: 1}}, forged: []event.Change{&event.Withdrawn{Object: "bob"}, &event.EpochBegun{Object: "bob", Question: 1}}, why: "after it has withdrawn"},
-		"a stranger withdraws":          {sound: []event.Change{&event.Withdrawn{Object: "bob"}}, forged: []event.Change{&event.Withdrawn{Object: "zoe"}}, why: "without being there"},
+		"an epoch of nothing":           {sound: []event.Change{&event.EpochBegun{Object: "bob", Question: 1}}, forged: []event.Change{&event.EpochBegun{Object: "fay", Question: 1}}, why: "but its current epoch is unused"},
+		"an epoch twice":                {sound: []event.Change{&event.EpochBegun{Object: "bob", Question: 1}}, forged: []event.Change{&event.EpochBegun{Object: "bob", Question: 1}, &event.EpochBegun{Object: "bob", Question: 1}}, why: "but its current epoch is unused"},
+		"an epoch of another question":  {sound: []event.Change{&event.EpochBegun{Object: "bob", Question: 1}}, forged: []event.Change{&event.EpochBegun{Object: "bob", Question: 2}}, why: "is not enrolled"},
+		"an epoch after leaving":        {sound: []event.Change{&event.EpochBegun{Object: "bob", Question: 1}}, forged: []event.Change{&event.Withdrawn{Object: "bob"}, &event.EpochBegun{Object: "bob", Question: 1}}, why: "has withdrawn, and an event"},
+		"a stranger withdraws":          {sound: []event.Change{&event.Withdrawn{Object: "bob"}}, forged: []event.Change{&event.Withdrawn{Object: "zoe"}}, why: "but does not exist"},
 		"withdrawn after all is forgot": {sound: []event.Change{&bob, &event.Enrolled{Object: "bob", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}, &event.Withdrawn{Object: "bob"}}, forged: []event.Change{&bob, &event.Withdrawn{Object: "bob"}}, why: `"bob" withdraws twice`},
 	}
 }
@@ -444,71 +444,71 @@ func (bl baseLog) draws(t *testing.T) map[string]soundAndForged {
 	}
 	leaving := partly(three, "zoe")
 	return map[string]soundAndForged{
-		"about others":                   {sound: both, forged: partly(event.PanelOf([]string{"bob", "fay"})), why: "are not those it is about, without 0"},
-		"about one more, left out":       {sound: leaving, forged: partly(three), why: "are not those it is about, without 0"},
-		"about another, left out":        {sound: leaving, forged: partly(three, "zac"), why: "who was charged for the answer and who was refused"},
-		"one more is left out":           {sound: leaving, forged: partly(three, "zac", "zoe"), why: "who was charged for the answer and who was refused"},
-		"left out of a whole answer":     {sound: both, forged: partly(event.PanelOf([]string{"ann", "bob"}), "zoe"), why: "are not those it is about, without 1"},
-		"left out, and it is whole":      {sound: leaving, forged: partly(event.PanelOf([]string{"ann", "bob", "zoe"}), "zoe"), why: "who was charged for the answer and who was refused"},
+		"about others":                   {sound: both, forged: partly(event.PanelOf([]string{"bob", "fay"})), why: "the charged objects and 0"},
+		"about one more, left out":       {sound: leaving, forged: partly(three), why: "the charged objects and 0"},
+		"about another, left out":        {sound: leaving, forged: partly(three, "zac"), why: "the charged and the refused objects are not the panel"},
+		"one more is left out":           {sound: leaving, forged: partly(three, "zac", "zoe"), why: "the charged and the refused objects are not the panel"},
+		"left out of a whole answer":     {sound: both, forged: partly(event.PanelOf([]string{"ann", "bob"}), "zoe"), why: "the charged objects and 1"},
+		"left out, and it is whole":      {sound: leaving, forged: partly(event.PanelOf([]string{"ann", "bob", "zoe"}), "zoe"), why: "the charged and the refused objects are not the panel"},
 		"one charged for all":            {sound: both, forged: []event.Change{both[1], both[1], both[2]}, why: `"bob" is charged after "bob"`},
 		"charged out of order":           {sound: both, forged: []event.Change{both[1], both[0], both[2]}, why: `"ann" is charged after "bob"`},
 		"the former answer is another's": {sound: leaving, forged: append(leaving[:len(leaving)-1:len(leaving)-1], bl.end(func(c *event.Settled) { c.Counts[event.Drawn], c.Answer, c.Refused = 1, uint64(len(bl.log)), 1 })), why: "settles the answer of event"},
-		"released above the ceiling":     {sound: raise("ann", 1, "0.4"), forged: raise("ann", 1, "0.400000001"), why: "above the ceiling of 0.5"}, // 0.1 was for the answer
-		"released ahead of time":         {sound: raise("ann", 1, "0.4"), forged: raise("ann", 1, "0.9"), why: "above the ceiling of 0.5", after: 10*time.Hour - 1},
-		"released above a later one":     {sound: raise("ann", 1, "0.9"), forged: raise("ann", 1, "0.900000001"), why: "above the ceiling of 1", after: 10 * time.Hour},
-		"released above the cap":         {sound: raise("ann", 2, "1.65"), forged: raise("ann", 2, "1.650000001"), why: "more than its cap"},
-		"released without an order":      {sound: raise("bob", 1, "0.3"), forged: raise("eve", 1, "0.3"), why: "above the ceiling of 0"},
-		"charged above the ceiling":      {sound: []event.Change{charge("bob", "0.4"), with(*bobs, func(a *event.Answered) { a.Epsilon = eps(t, "0.4") })}, forged: []event.Change{charge("bob", "0.400000001"), with(*bobs, func(a *event.Answered) { a.Epsilon = eps(t, "0.400000001") })}, why: "above the ceiling of 0.5"},
-		"charged for no answer":          {sound: answer, forged: answer[:1], why: "1 objects are charged for no answer"},
-		"charged, and then something":    {sound: append(slices.Clone(answer), &event.Withdrawn{Object: "bob"}), forged: []event.Change{answer[0], &event.Withdrawn{Object: "bob"}, answer[1]}, why: "charged for no answer"},
-		"charged less than it costs":     {sound: answer, forged: []event.Change{charge("bob", "0.099999999"), bobs}, why: "not everybody in the panel"},
+		"released above the ceiling":     {sound: raise("ann", 1, "0.4"), forged: raise("ann", 1, "0.400000001"), why: "above its ceiling of 0.5"}, // 0.1 was for the answer
+		"released ahead of time":         {sound: raise("ann", 1, "0.4"), forged: raise("ann", 1, "0.9"), why: "above its ceiling of 0.5", after: 10*time.Hour - 1},
+		"released above a later one":     {sound: raise("ann", 1, "0.9"), forged: raise("ann", 1, "0.900000001"), why: "above its ceiling of 1", after: 10 * time.Hour},
+		"released above the cap":         {sound: raise("ann", 2, "1.65"), forged: raise("ann", 2, "1.650000001"), why: "exceed its cap"},
+		"released without an order":      {sound: raise("bob", 1, "0.3"), forged: raise("eve", 1, "0.3"), why: "above its ceiling of 0"},
+		"charged above the ceiling":      {sound: []event.Change{charge("bob", "0.4"), with(*bobs, func(a *event.Answered) { a.Epsilon = eps(t, "0.4") })}, forged: []event.Change{charge("bob", "0.400000001"), with(*bobs, func(a *event.Answered) { a.Epsilon = eps(t, "0.400000001") })}, why: "above its ceiling of 0.5"},
+		"charged for no answer":          {sound: answer, forged: answer[:1], why: "1 objects are charged, and no answer follows"},
+		"charged, and then something":    {sound: append(slices.Clone(answer), &event.Withdrawn{Object: "bob"}), forged: []event.Change{answer[0], &event.Withdrawn{Object: "bob"}, answer[1]}, why: "objects are charged, and no answer follows"},
+		"charged less than it costs":     {sound: answer, forged: []event.Change{charge("bob", "0.099999999"), bobs}, why: "not every object in the panel"},
 		"charged nothing":                {sound: answer, forged: []event.Change{charge("bob", "0"), bobs}, why: "is charged 0"},
-		"charged by question":            {sound: answer, forged: []event.Change{charge("bob", "0.1"), with(*bobs, func(a *event.Answered) { a.Question, a.Result = 2, event.Result{Scored: true} })}, why: "not everybody in the panel"},
-		"one charged less":               {sound: both, forged: []event.Change{charge("ann", "0.1"), charge("bob", "0.05"), both[2]}, why: "others otherwise"},
-		"one charged for another":        {sound: both, forged: []event.Change{&event.Charged{Object: "ann", Question: 2, Epsilon: eps(t, "0.1")}, charge("bob", "0.1"), both[2]}, why: "others otherwise"},
-		"charged in no question":         {sound: answer, forged: []event.Change{&event.Charged{Object: "bob", Question: 2, Epsilon: eps(t, "0.1")}, bobs}, why: "without being enrolled"},
-		"charged after it has gone":      {sound: answer, forged: []event.Change{charge("dan", "0.1"), bobs}, why: "after it has withdrawn"},
-		"a larger panel":                 {sound: answer, forged: []event.Change{answer[0], with(*bobs, func(a *event.Answered) { a.Objects = 2 })}, why: "not everybody in the panel of 2"},
-		"a smaller panel":                {sound: both, forged: []event.Change{both[0], both[1], bobs}, why: "not everybody in the panel of 1"},
+		"charged by question":            {sound: answer, forged: []event.Change{charge("bob", "0.1"), with(*bobs, func(a *event.Answered) { a.Question, a.Result = 2, event.Result{Scored: true} })}, why: "not every object in the panel"},
+		"one charged less":               {sound: both, forged: []event.Change{charge("ann", "0.1"), charge("bob", "0.05"), both[2]}, why: "unlike the other objects of the panel"},
+		"one charged for another":        {sound: both, forged: []event.Change{&event.Charged{Object: "ann", Question: 2, Epsilon: eps(t, "0.1")}, charge("bob", "0.1"), both[2]}, why: "unlike the other objects of the panel"},
+		"charged in no question":         {sound: answer, forged: []event.Change{&event.Charged{Object: "bob", Question: 2, Epsilon: eps(t, "0.1")}, bobs}, why: "is not enrolled"},
+		"charged after it has gone":      {sound: answer, forged: []event.Change{charge("dan", "0.1"), bobs}, why: "has withdrawn, and an event"},
+		"a larger panel":                 {sound: answer, forged: []event.Change{answer[0], with(*bobs, func(a *event.Answered) { a.Objects = 2 })}, why: "not every object in the panel of 2"},
+		"a smaller panel":                {sound: both, forged: []event.Change{both[0], both[1], bobs}, why: "not every object in the panel of 1"},
 		"a panel of no object":           {sound: answer, forged: []event.Change{with(*bobs, func(a *event.Answered) { a.Objects = 0 })}, why: "about 0 objects"},
-		"a free answer":                  {sound: answer, forged: []event.Change{bobs}, why: "not everybody in the panel of 1"},
+		"a free answer":                  {sound: answer, forged: []event.Change{bobs}, why: "not every object in the panel of 1"},
 		"an answer that cannot be":       {sound: answer, forged: []event.Change{answer[0], with(*bobs, func(a *event.Answered) { a.Output = 3 })}, why: "3"},
 		"a query that there is not":      {sound: answer, forged: []event.Change{answer[0], with(*bobs, func(a *event.Answered) { a.Query = "loser" })}, why: "loser"},
 		"a query about no value":         {sound: answer, forged: []event.Change{answer[0], with(*bobs, func(a *event.Answered) { a.Query = "majority:maybe" })}, why: "maybe"},
 		"an answer at 0":                 {sound: answer, forged: []event.Change{with(former, func(a *event.Answered) { a.Epsilon, a.Method, a.Base = eps(t, "0"), event.MethodDegrade, fillBase })}, why: "at ε=0"},
-		"a second answer":                {sound: answer, forged: []event.Change{charge("ann", "0.1"), charge("bob", "0.1"), &former}, why: "a second answer at ε=0.1"},
-		"a derived answer is charged":    {sound: lower(nothing), forged: append([]event.Change{charge("ann", "0.05"), charge("bob", "0.05")}, lower(nothing)...), why: "not everybody in the panel"},
-		"derived from none":              {sound: lower(nothing), forged: lower(func(a *event.Answered) { a.Panel[0]++ }), why: "at ε=0.05 by degrade among 0"},
-		"derived from below":             {sound: lower(nothing), forged: lower(func(a *event.Answered) { a.Epsilon = eps(t, "0.2") }), why: "at ε=0.2 by degrade among 1"},
-		"derived about others":           {sound: lower(nothing), forged: lower(func(a *event.Answered) { a.Objects = 3 }), why: "is derived from none"},
-		"raised for less":                {sound: raised, forged: to("0.2", "0.099999999", event.MethodRaise, nothing), why: "not everybody in the panel"},
-		"raised for more":                {sound: raised, forged: to("0.2", "0.15", event.MethodRaise, nothing), why: "not everybody in the panel"},
-		"raised for nothing":             {sound: raised, forged: to("0.2", "", event.MethodRaise, nothing), why: "not everybody in the panel of 2"},
-		"raised for one alone":           {sound: raised, forged: []event.Change{charge("bob", "0.1"), raised[2]}, why: "not everybody in the panel of 2"},
+		"a second answer":                {sound: answer, forged: []event.Change{charge("ann", "0.1"), charge("bob", "0.1"), &former}, why: "an answer at ε=0.1 is recorded twice"},
+		"a derived answer is charged":    {sound: lower(nothing), forged: append([]event.Change{charge("ann", "0.05"), charge("bob", "0.05")}, lower(nothing)...), why: "not every object in the panel"},
+		"derived from none":              {sound: lower(nothing), forged: lower(func(a *event.Answered) { a.Panel[0]++ }), why: "an answer at ε=0.05 by method degrade is not possible with 0"},
+		"derived from below":             {sound: lower(nothing), forged: lower(func(a *event.Answered) { a.Epsilon = eps(t, "0.2") }), why: "an answer at ε=0.2 by method degrade is not possible with 1"},
+		"derived about others":           {sound: lower(nothing), forged: lower(func(a *event.Answered) { a.Objects = 3 }), why: "objects is derived from an answer about another number of objects"},
+		"raised for less":                {sound: raised, forged: to("0.2", "0.099999999", event.MethodRaise, nothing), why: "not every object in the panel"},
+		"raised for more":                {sound: raised, forged: to("0.2", "0.15", event.MethodRaise, nothing), why: "not every object in the panel"},
+		"raised for nothing":             {sound: raised, forged: to("0.2", "", event.MethodRaise, nothing), why: "not every object in the panel of 2"},
+		"raised for one alone":           {sound: raised, forged: []event.Change{charge("bob", "0.1"), raised[2]}, why: "not every object in the panel of 2"},
 		"raised about fewer": {sound: raised, forged: []event.Change{charge("bob", "0.1"), with(former, func(a *event.Answered) {
 			a.Epsilon, a.Method, a.Objects, a.Base = eps(t, "0.2"), event.MethodRaise, 1, fillBase
-		})}, why: "an answer about 1 objects is derived from none"},
-		"fresh for the difference": {sound: raised, forged: to("0.2", "0.1", event.MethodFresh, nothing), why: "not everybody in the panel", after: 10 * time.Hour},
-		"raised in full":           {sound: to("0.2", "0.2", event.MethodFresh, nothing), forged: to("0.2", "0.2", event.MethodRaise, nothing), why: "not everybody in the panel", after: 10 * time.Hour},
-		"raised below the top":     {sound: after(raised, to("0.3", "0.1", event.MethodRaise, nothing)...), forged: after(raised, to("0.15", "0.05", event.MethodRaise, nothing)...), why: "a raise to ε=0.15, with 1 answers below and 1 above", after: 10 * time.Hour},
-		"raised from none":         {sound: raised, forged: to("0.2", "0.1", event.MethodRaise, func(a *event.Answered) { a.Panel[0]++ }), why: "a raise to ε=0.2, with 0 answers below and 0 above"},
-		"raised to where it is":    {sound: raised, forged: to("0.1", "0.1", event.MethodRaise, nothing), why: "a second answer at ε=0.1"},
+		})}, why: "an answer about 1 objects is derived from an answer about another number of objects"},
+		"fresh for the difference": {sound: raised, forged: to("0.2", "0.1", event.MethodFresh, nothing), why: "not every object in the panel", after: 10 * time.Hour},
+		"raised in full":           {sound: to("0.2", "0.2", event.MethodFresh, nothing), forged: to("0.2", "0.2", event.MethodRaise, nothing), why: "not every object in the panel", after: 10 * time.Hour},
+		"raised below the top":     {sound: after(raised, to("0.3", "0.1", event.MethodRaise, nothing)...), forged: after(raised, to("0.15", "0.05", event.MethodRaise, nothing)...), why: "an answer is raised to ε=0.15, with 1 recorded answers below and 1 above", after: 10 * time.Hour},
+		"raised from none":         {sound: raised, forged: to("0.2", "0.1", event.MethodRaise, func(a *event.Answered) { a.Panel[0]++ }), why: "an answer is raised to ε=0.2, with 0 recorded answers below and 0 above"},
+		"raised to where it is":    {sound: raised, forged: to("0.1", "0.1", event.MethodRaise, nothing), why: "an answer at ε=0.1 is recorded twice"},
 		"raised as an output":      {sound: raised, forged: to("0.2", "0.1", event.MethodRaise, func(a *event.Answered) { a.Result = event.Result{Output: 1} }), why: "has probability 0"},
 		"raised from an output": {sound: after(answer, charge("bob", "0.2"), with(*bobs, func(a *event.Answered) { a.Epsilon = eps(t, "0.2") })), forged: after(answer, charge("bob", "0.1"), with(*bobs, func(a *event.Answered) {
 			a.Epsilon, a.Method, a.Result = eps(t, "0.2"), event.MethodRaise, event.Result{Scored: true}
 		})), why: "a score, but the query has 3 answers"},
 		"an output that there is not":   {sound: to("0.2", "0.2", event.MethodFresh, nothing), forged: to("0.2", "0.2", event.MethodFresh, func(a *event.Answered) { a.Result = event.Result{Output: 2} }), why: "2", after: 10 * time.Hour},
 		"a score for the winner":        {sound: answer, forged: []event.Change{answer[0], with(*bobs, func(a *event.Answered) { a.Result = event.Result{Scored: true} })}, why: "a score, but the query has 3 answers"},
-		"fresh below one that is there": {sound: to("0.2", "0.2", event.MethodFresh, nothing), forged: to("0.05", "0.05", event.MethodFresh, nothing), why: "a fresh answer at ε=0.05, below one that is there", after: 10 * time.Hour},
-		"inserted below all":            {sound: lower(nothing), forged: lower(func(a *event.Answered) { a.Method = event.MethodInsert }), why: "at ε=0.05 by insert among 1"},
-		"degraded between two":          {sound: after(raised, to("0.15", "", event.MethodInsert, nothing)...), forged: after(raised, to("0.15", "", event.MethodDegrade, nothing)...), why: "at ε=0.15 by degrade among 2"},
-		"inserted above all":            {sound: after(raised, to("0.15", "", event.MethodInsert, nothing)...), forged: after(raised, to("0.25", "", event.MethodInsert, nothing)...), why: "at ε=0.25 by insert among 2"},
+		"fresh below one that is there": {sound: to("0.2", "0.2", event.MethodFresh, nothing), forged: to("0.05", "0.05", event.MethodFresh, nothing), why: "a fresh answer at ε=0.05 is below a recorded answer", after: 10 * time.Hour},
+		"inserted below all":            {sound: lower(nothing), forged: lower(func(a *event.Answered) { a.Method = event.MethodInsert }), why: "an answer at ε=0.05 by method insert is not possible with 1"},
+		"degraded between two":          {sound: after(raised, to("0.15", "", event.MethodInsert, nothing)...), forged: after(raised, to("0.15", "", event.MethodDegrade, nothing)...), why: "an answer at ε=0.15 by method degrade is not possible with 2"},
+		"inserted above all":            {sound: after(raised, to("0.15", "", event.MethodInsert, nothing)...), forged: after(raised, to("0.25", "", event.MethodInsert, nothing)...), why: "an answer at ε=0.25 by method insert is not possible with 2"},
 		"inserted as an output":         {sound: after(raised, to("0.15", "", event.MethodInsert, nothing)...), forged: after(raised, to("0.15", "", event.MethodDegrade, func(a *event.Answered) { a.Result = event.Result{Output: 1} })...), why: "has probability 0"},
-		"inserted for a charge":         {sound: after(raised, to("0.15", "", event.MethodInsert, nothing)...), forged: after(raised, to("0.15", "0.05", event.MethodInsert, nothing)...), why: "not everybody in the panel", after: 10 * time.Hour},
-		"raised after an epoch":         {sound: after(bobBack, to("0.2", "0.2", event.MethodFresh, nothing)...), forged: after(bobBack, raised...), why: "is raised after somebody in its panel was forgotten", after: 10 * time.Hour},
-		"inserted between beginnings":   {sound: after(after(bobBack, to("0.2", "0.2", event.MethodFresh, nothing)...), to("0.15", "", event.MethodDegrade, nothing)...), forged: after(after(bobBack, to("0.2", "0.2", event.MethodFresh, nothing)...), to("0.15", "", event.MethodInsert, nothing)...), why: "at ε=0.15 by insert among 2", after: 10 * time.Hour},
-		"a response that there is not":  {sound: []event.Change{&event.Released{Object: "ann", Question: 2, Epsilon: eps(t, "0.1"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}}, forged: []event.Change{&event.Released{Object: "ann", Question: 2, Epsilon: eps(t, "0.1"), Response: event.Response{Value: event.Value{Index: 2}, Method: event.MethodRaise}}}, why: "a response of value 2"},
-		"drawn below the current level": {sound: raise("ann", 1, "0.3"), forged: raise("ann", 1, "0.2"), why: "by raise"},
+		"inserted for a charge":         {sound: after(raised, to("0.15", "", event.MethodInsert, nothing)...), forged: after(raised, to("0.15", "0.05", event.MethodInsert, nothing)...), why: "not every object in the panel", after: 10 * time.Hour},
+		"raised after an epoch":         {sound: after(bobBack, to("0.2", "0.2", event.MethodFresh, nothing)...), forged: after(bobBack, raised...), why: "and an object of its panel was forgotten", after: 10 * time.Hour},
+		"inserted between beginnings":   {sound: after(after(bobBack, to("0.2", "0.2", event.MethodFresh, nothing)...), to("0.15", "", event.MethodDegrade, nothing)...), forged: after(after(bobBack, to("0.2", "0.2", event.MethodFresh, nothing)...), to("0.15", "", event.MethodInsert, nothing)...), why: "an answer at ε=0.15 by method insert is not possible with 2", after: 10 * time.Hour},
+		"a response that there is not":  {sound: []event.Change{&event.Released{Object: "ann", Question: 2, Epsilon: eps(t, "0.1"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}}, forged: []event.Change{&event.Released{Object: "ann", Question: 2, Epsilon: eps(t, "0.1"), Response: event.Response{Value: event.Value{Index: 2}, Method: event.MethodRaise}}}, why: "the response value 2"},
+		"drawn below the current level": {sound: raise("ann", 1, "0.3"), forged: raise("ann", 1, "0.2"), why: "by method raise"},
 	}
 }
 
@@ -545,39 +545,39 @@ func (bl baseLog) requests(t *testing.T) map[string]soundAndForged {
 	}
 	return map[string]soundAndForged{
 		"a million raised":    {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.Counts[event.Drawn] = 1_000_000 }), why: "counts [1000000 0 0]"},
-		"two raised":          {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.Counts[event.Drawn] = 2 }), why: "counts [2 0 0], where 0 objects are enrolled, withdrawn or under other terms, 1 raised"},
-		"none raised":         {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.Counts = event.Counts{} }), why: "counts [0 0 0], where 0 objects are enrolled, withdrawn or under other terms, 1 raised"},
+		"two raised":          {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.Counts[event.Drawn] = 2 }), why: "counts [2 0 0], but its events enrol, withdraw or put under other terms 0 objects, raise 1 and derive"},
+		"none raised":         {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.Counts = event.Counts{} }), why: "counts [0 0 0], but its events enrol, withdraw or put under other terms 0 objects, raise 1 and derive"},
 		"derived, not raised": {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.Counts = event.Counts{event.Derived: 1} }), why: "counts [0 0 1]"},
 		"more had it than there are": {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) {
 			c.Counts[event.Reused], c.Again = 1000, event.Wanted{Question: 1, Epsilon: eps(t, "0.3")}
 		}), why: "hands out 1001 responses"},
-		"it cost less":                {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.Spent, c.First = 1, next }), why: "costs 1 nano-nats, its events 300000000"},
-		"it cost more":                {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.Spent, c.First = 300_000_001, next }), why: "costs 300000001 nano-nats, its events 300000000"},
-		"it began before":             {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.First = next - 1 }), why: "where 1 events are to be settled"},
+		"it cost less":                {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.Spent, c.First = 1, next }), why: "costs 1 nano-nats, but its events cost 300000000"},
+		"it cost more":                {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.Spent, c.First = 300_000_001, next }), why: "costs 300000001 nano-nats, but its events cost 300000000"},
+		"it began before":             {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.First = next - 1 }), why: "but has 1 events"},
 		"of those to come":            {sound: settledWith(nothing), forged: settledWith(func(c *event.Settled) { c.Through = next + 1 }), why: "of objects up to event"},
-		"another sweep than was":      {sound: asSwept, forged: swept(event.SweptCount{Question: 1, Unchanged: 2}, event.Counts{0, 2, 0}), why: "raised 0 chains of question 1, where 1 were raised"},
-		"a sweep of another question": {sound: asSwept, forged: swept(event.SweptCount{Question: 2, Raised: 1, Unchanged: 2}, event.Counts{1, 2, 0}), why: "raised 1 chains of question 2, where 0 were raised"},
-		"a sweep of other counts":     {sound: asSwept, forged: swept(event.SweptCount{Question: 1, Raised: 1, Unchanged: 2}, event.Counts{1, 0, 0}), why: "counts [1 0 0], its questions [1 2 0]"},
-		"more is dealt with":          {sound: part(1), forged: part(2), why: "has dealt with 2 objects, with 0 of them before and 1 now"},
-		"one refused, none counted":   {sound: append(left("zoe"), refused(1)), forged: append(left("zoe"), refused(0)), why: "refuses 0 objects where 1 were named"},
-		"one refused, two counted":    {sound: append(left("new", "zoe"), refused(2)), forged: append(left("zoe"), refused(2)), why: "refuses 2 objects where 1 were named"},
-		"none refused, one counted":   {sound: []event.Change{refused(0)}, forged: []event.Change{refused(1)}, why: "refuses 1 objects where 0 were named"},
-		"refused by no request":       {sound: append(left("zoe"), refused(1)), forged: left("zoe"), why: "1 refusals"},
-		"refused, and then something": {sound: append([]event.Change{&event.Withdrawn{Object: "bob"}}, append(left("zoe"), refused(1))...), forged: append(left("zoe"), &event.Withdrawn{Object: "bob"}, refused(1)), why: "1 objects are refused by no request"},
+		"another sweep than was":      {sound: asSwept, forged: swept(event.SweptCount{Question: 1, Unchanged: 2}, event.Counts{0, 2, 0}), why: "counts 0 raised chains of question 1, but its events raise 1"},
+		"a sweep of another question": {sound: asSwept, forged: swept(event.SweptCount{Question: 2, Raised: 1, Unchanged: 2}, event.Counts{1, 2, 0}), why: "counts 1 raised chains of question 2, but its events raise 0"},
+		"a sweep of other counts":     {sound: asSwept, forged: swept(event.SweptCount{Question: 1, Raised: 1, Unchanged: 2}, event.Counts{1, 0, 0}), why: "counts [1 0 0], but its questions count [1 2 0]"},
+		"more is dealt with":          {sound: part(1), forged: part(2), why: "counts 2 objects done, but 0 were done before and 1 by this part"},
+		"one refused, none counted":   {sound: append(left("zoe"), refused(1)), forged: append(left("zoe"), refused(0)), why: "counts 0 refusals, but the log has 1"},
+		"one refused, two counted":    {sound: append(left("new", "zoe"), refused(2)), forged: append(left("zoe"), refused(2)), why: "counts 2 refusals, but the log has 1"},
+		"none refused, one counted":   {sound: []event.Change{refused(0)}, forged: []event.Change{refused(1)}, why: "counts 1 refusals, but the log has 0"},
+		"refused by no request":       {sound: append(left("zoe"), refused(1)), forged: left("zoe"), why: "1 refusals,"},
+		"refused, and then something": {sound: append([]event.Change{&event.Withdrawn{Object: "bob"}}, append(left("zoe"), refused(1))...), forged: append(left("zoe"), &event.Withdrawn{Object: "bob"}, refused(1)), why: "no request settles 1 refusals"},
 		"a name that cannot be":       {sound: append(left("new"), refused(1)), forged: append(left("ne\nw"), refused(1)), why: "control character"},
 		"no object is refused":        {sound: append(left("new"), refused(1)), forged: append(left(""), refused(1)), why: "is empty"},
 		"begun by no event":           {sound: []event.Change{bl.end()}, forged: []event.Change{bl.end(func(c *event.Settled) { c.First = 0 })}, why: "begun by event 0"},
 		"begun after its end":         {sound: []event.Change{bl.end()}, forged: []event.Change{bl.end(func(c *event.Settled) { c.First = next + 1 })}, why: "begun by event"},
 		"answered after its end":      {sound: []event.Change{again(answer)}, forged: []event.Change{again(next)}, why: "settles the answer of event"},
-		"answered by something else":  {sound: []event.Change{again(answer)}, forged: []event.Change{again(answer - 1)}, why: "which is none"},
+		"answered by something else":  {sound: []event.Change{again(answer)}, forged: []event.Change{again(answer - 1)}, why: "which is not an answer"},
 		"answered, and none counted":  {sound: []event.Change{again(answer)}, forged: []event.Change{bl.end(func(c *event.Settled) { c.Answer = answer })}, why: "counts [0 0 0]"},
 		"answered again, and drawn":   {sound: []event.Change{again(answer)}, forged: []event.Change{bl.end(func(c *event.Settled) { c.Answer, c.Counts = answer, event.Counts{event.Drawn: 1} })}, why: "counts [1 0 0]"},
-		"answered again, without zoe": {sound: []event.Change{again(answer)}, forged: append(left("zoe"), bl.end(func(c *event.Settled) { c.Answer, c.Counts, c.Refused = answer, event.Counts{event.Reused: 1}, 1 })), why: "left out 0, or others"},
-		"at an end, and not":          {sound: []event.Change{bl.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" })}, forged: []event.Change{bl.end(func(c *event.Settled) { c.Object = "ann" })}, why: "settled as one that it is not"},
-		"ends with an odd name":       {sound: []event.Change{bl.end(func(c *event.Settled) { c.Final, c.Object = false, "fay" })}, forged: []event.Change{bl.end(func(c *event.Settled) { c.Final, c.Object = false, "\t" })}, why: "cannot end with"},
+		"answered again, without zoe": {sound: []event.Change{again(answer)}, forged: append(left("zoe"), bl.end(func(c *event.Settled) { c.Answer, c.Counts, c.Refused = answer, event.Counts{event.Reused: 1}, 1 })), why: "that it returns left out 0, or others"},
+		"at an end, and not":          {sound: []event.Change{bl.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" })}, forged: []event.Change{bl.end(func(c *event.Settled) { c.Object = "ann" })}, why: "its settled event is not one of such a request"},
+		"ends with an odd name":       {sound: []event.Change{bl.end(func(c *event.Settled) { c.Final, c.Object = false, "fay" })}, forged: []event.Change{bl.end(func(c *event.Settled) { c.Final, c.Object = false, "\t" })}, why: "which is unknown or not its last object"},
 		"done twice":                  {sound: []event.Change{bl.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), bl.end()}, forged: []event.Change{bl.end(), bl.end()}, why: `request "x" is settled twice`},
 		"a part of other objects":     {sound: []event.Change{bl.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), bl.end()}, forged: []event.Change{bl.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), bl.end(func(c *event.Settled) { c.Through = 1 })}, why: "of objects up to event 1"},
-		"a part without progress":     {sound: append(part(1), later(2)...), forged: append(part(1), later(1)...), why: "has dealt with 1 objects, with 1 of them before and 1 now"},
+		"a part without progress":     {sound: append(part(1), later(2)...), forged: append(part(1), later(1)...), why: "counts 1 objects done, but 1 were done before and 1 by this part"},
 		"a part of another":           {sound: []event.Change{bl.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), bl.end()}, forged: []event.Change{bl.end(func(c *event.Settled) { c.Final, c.Object = false, "ann" }), bl.end(func(c *event.Settled) { c.Digest[0]++ })}, why: `request "x" is settled twice`},
 	}
 }
@@ -601,63 +601,63 @@ func (bl baseLog) lastEvents(t *testing.T) map[string]soundAndForged {
 	whole := states("ann", func(*event.Stated) {})
 	one := nano(t, 1)
 	out := map[string]soundAndForged{
-		"more events":                 {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events++ }), why: "events are forgotten"},
-		"fewer events":                {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events-- }), why: "events are forgotten"},
-		"no events":                   {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events = 0 }), why: "0 events are forgotten"},
-		"no end of events":            {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events = 1<<64 - 1 }), why: "events are forgotten"},
-		"forgotten with another cap":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Cap = state.Plus(c.Cap, one) }), why: "leaves other terms behind than it had"},
-		"forgotten without a cap":     {sound: all, forged: forgets(ann, func(c *event.Forgotten) { *c = event.Forgotten{Object: c.Object, Events: c.Events} }), why: "what it has not spent"},
-		"forgotten with a lower sum":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Spent = state.Minus(c.Spent, one) }), why: "what it has not spent"},
-		"forgotten with a higher sum": {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Spent = state.Plus(c.Spent, one) }), why: "what it has not spent"},
-		"forgotten with earnings":     {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Earned++ }), why: "events are forgotten"},
-		"forgotten without earnings":  {sound: forgets(bl.forgotten["cid"], func(*event.Forgotten) {}), forged: forgets(bl.forgotten["cid"], func(c *event.Forgotten) { c.Earned-- }), why: "events are forgotten"},
+		"more events":                 {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events++ }), why: "events, but the log has"},
+		"fewer events":                {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events-- }), why: "events, but the log has"},
+		"no events":                   {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events = 0 }), why: "0 events, but the log has"},
+		"no end of events":            {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Events = 1<<64 - 1 }), why: "events, but the log has"},
+		"forgotten with another cap":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Cap = state.Plus(c.Cap, one) }), why: "its terms are not those that it had"},
+		"forgotten without a cap":     {sound: all, forged: forgets(ann, func(c *event.Forgotten) { *c = event.Forgotten{Object: c.Object, Events: c.Events} }), why: "are not what it has spent"},
+		"forgotten with a lower sum":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Spent = state.Minus(c.Spent, one) }), why: "are not what it has spent"},
+		"forgotten with a higher sum": {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Spent = state.Plus(c.Spent, one) }), why: "are not what it has spent"},
+		"forgotten with earnings":     {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Earned++ }), why: "events, but the log has"},
+		"forgotten without earnings":  {sound: forgets(bl.forgotten["cid"], func(*event.Forgotten) {}), forged: forgets(bl.forgotten["cid"], func(c *event.Forgotten) { c.Earned-- }), why: "events, but the log has"},
 		"a chain has spent less": {sound: all, forged: forgets(ann, func(c *event.Forgotten) {
 			c.Chains[0].Spent, c.Spent = state.Minus(c.Chains[0].Spent, one), state.Minus(c.Spent, one)
-		}), why: "has not spent"},
-		"a chain has spent more": {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[1].Spent, c.Spent = one, state.Plus(c.Spent, one) }), why: "has not spent"},
+		}), why: "are not what it has spent"},
+		"a chain has spent more": {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[1].Spent, c.Spent = one, state.Plus(c.Spent, one) }), why: "are not what it has spent"},
 		"one chain for another": {sound: all, forged: forgets(ann, func(c *event.Forgotten) {
 			c.Chains[1].Spent, c.Chains[0].Spent = one, state.Minus(c.Chains[0].Spent, one)
 		}), why: "has not spent"},
-		"a chain under another policy":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 2 }), why: "leaves other terms behind than it had"},
-		"a chain without its policy":    {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 0 }), why: "leaves other terms behind than it had"},
-		"a chain under no known policy": {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 4 }), why: "leaves a chain of question 1 under policy 4"},
-		"a chain of no known question":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains = append(c.Chains, event.Remnant{Question: 3}) }), why: "leaves a chain of question 3"},
-		"a chain of no question":        {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Question = 0 }), why: "leaves a chain of question 0"},
-		"a chain left out":              {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains = c.Chains[:1] }), why: "what it has not spent"},
-		"chains out of order":           {sound: all, forged: forgets(ann, func(c *event.Forgotten) { slices.Reverse(c.Chains) }), why: "leaves a chain of question 1"},
-		"a chain twice":                 {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[1] = event.Remnant{Question: 1, Policy: 1, Spent: eps(t, "0")} }), why: "leaves a chain of question 1"},
+		"a chain under another policy":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 2 }), why: "its terms are not those that it had"},
+		"a chain without its policy":    {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 0 }), why: "its terms are not those that it had"},
+		"a chain under no known policy": {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Policy = 4 }), why: "chain of question 1 under policy 4"},
+		"a chain of no known question":  {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains = append(c.Chains, event.Remnant{Question: 3}) }), why: "chain of question 3"},
+		"a chain of no question":        {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[0].Question = 0 }), why: "chain of question 0"},
+		"a chain left out":              {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains = c.Chains[:1] }), why: "are not what it has spent"},
+		"chains out of order":           {sound: all, forged: forgets(ann, func(c *event.Forgotten) { slices.Reverse(c.Chains) }), why: "chain of question 1"},
+		"a chain twice":                 {sound: all, forged: forgets(ann, func(c *event.Forgotten) { c.Chains[1] = event.Remnant{Question: 1, Policy: 1, Spent: eps(t, "0")} }), why: "chain of question 1"},
 		"a chain that there is not":     {sound: forgets(bl.forgotten["bob"], func(*event.Forgotten) {}), forged: forgets(bl.forgotten["bob"], func(c *event.Forgotten) { c.Chains = append(c.Chains, event.Remnant{Question: 2}) }), why: "has not spent"},
-		"a stranger with a cap":         {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Cap = one }), why: "leaves behind what it cannot have"},
-		"a stranger with earnings":      {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Earned = 1 }), why: "leaves behind what it cannot have"},
+		"a stranger with a cap":         {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Cap = one }), why: "its totals are not possible"},
+		"a stranger with earnings":      {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Earned = 1 }), why: "its totals are not possible"},
 		"a stranger with a chain":       {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Cap, c.Chains = one, []event.Remnant{{Question: 1}} }), why: "has not spent"},
-		"a stranger with a chain, 2":    {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Chains = []event.Remnant{{Question: 1}} }), why: "leaves behind what it cannot have"},
-		"a stranger with more events":   {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Events++ }), why: "events are forgotten"},
-		"an unknown object":             {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Object = "new" }), why: "events are forgotten"},
-		"an unknown object, 2":          {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Object, c.Events = "new", 0 }), why: "leaves behind what it cannot have"},
+		"a stranger with a chain, 2":    {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Chains = []event.Remnant{{Question: 1}} }), why: "its totals are not possible"},
+		"a stranger with more events":   {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Events++ }), why: "events, but the log has"},
+		"an unknown object":             {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Object = "new" }), why: "events, but the log has"},
+		"an unknown object, 2":          {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Object, c.Events = "new", 0 }), why: "its totals are not possible"},
 		"forgotten without a name":      {sound: stranger, forged: forgets(zoe, func(c *event.Forgotten) { c.Object = "" }), why: "is empty"},
-		"forgotten twice":               {sound: all, forged: append(slices.Clone(all), all...), why: "events are forgotten"},
-		"forgotten twice of no events":  {sound: all, forged: append(slices.Clone(all), forgets(ann, func(c *event.Forgotten) { c.Events = 0 })...), why: "leaves behind what it cannot have"},
-		"a response of the forgotten":   {sound: all, forged: append(slices.Clone(all), &event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "0.3"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), why: "after it has withdrawn"},
-		"the forgotten spend it again":  {sound: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 2, Policy: 0, Noise: 0, Cap: eps(t, "2")}, &event.Released{Object: "ann", Question: 2, Epsilon: eps(t, "1.65"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), forged: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 2, Policy: 0, Noise: 0, Cap: eps(t, "2")}, &event.Released{Object: "ann", Question: 2, Epsilon: eps(t, "1.650000001"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), why: "more than its cap"},
-		"and under the same ceiling":    {sound: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}, &event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "0.15"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), forged: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}, &event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "0.150000001"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), why: "above the ceiling of 0.5"},
-		"back under another policy":     {sound: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}), forged: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 2, Noise: 0, Cap: eps(t, "2")}), why: "under other ceilings"},
-		"back with another cap":         {sound: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}), forged: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "3")}), why: "under other ceilings"},
+		"forgotten twice":               {sound: all, forged: append(slices.Clone(all), all...), why: "events, but the log has"},
+		"forgotten twice of no events":  {sound: all, forged: append(slices.Clone(all), forgets(ann, func(c *event.Forgotten) { c.Events = 0 })...), why: "its totals are not possible"},
+		"a response of the forgotten":   {sound: all, forged: append(slices.Clone(all), &event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "0.3"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), why: "has withdrawn, and an event"},
+		"the forgotten spend it again":  {sound: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 2, Policy: 0, Noise: 0, Cap: eps(t, "2")}, &event.Released{Object: "ann", Question: 2, Epsilon: eps(t, "1.65"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), forged: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 2, Policy: 0, Noise: 0, Cap: eps(t, "2")}, &event.Released{Object: "ann", Question: 2, Epsilon: eps(t, "1.650000001"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), why: "exceed its cap"},
+		"and under the same ceiling":    {sound: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}, &event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "0.15"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), forged: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}, &event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "0.150000001"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}), why: "above its ceiling of 0.5"},
+		"back under another policy":     {sound: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}), forged: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 2, Noise: 0, Cap: eps(t, "2")}), why: "with another policy or cap than it had"},
+		"back with another cap":         {sound: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}), forged: append(slices.Clone(all), &event.Enrolled{Object: "ann", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "3")}), why: "with another policy or cap than it had"},
 
-		"stated, but one event":             {sound: whole, forged: states("ann", func(c *event.Stated) { c.Events = c.Events[1:] }), why: "leaves something out"},
-		"stated, but the last":              {sound: whole, forged: states("ann", func(c *event.Stated) { c.Events = c.Events[:len(c.Events)-1] }), why: "leaves something out"},
-		"stated, and one more":              {sound: whole, forged: states("ann", func(c *event.Stated) { c.Events = append([]uint64{1}, c.Events...) }), why: "leaves something out"},
-		"stated, and itself":                {sound: whole, forged: states("ann", func(c *event.Stated) { c.Events = append(c.Events, uint64(len(bl.log))+1) }), why: "leaves something out"},
-		"stated of another":                 {sound: whole, forged: states("ann", func(c *event.Stated) { c.Object = "bob" }), why: "leaves something out"},
-		"stated with another's events":      {sound: whole, forged: states("ann", func(c *event.Stated) { c.Events = bl.stated["bob"].Events }), why: "leaves something out"},
-		"stated out of order":               {sound: whole, forged: states("ann", func(c *event.Stated) { slices.Reverse(c.Events) }), why: "leaves something out"},
-		"stated of a stranger":              {sound: whole, forged: states("ann", func(c *event.Stated) { *c = event.Stated{Object: "zoe"} }), why: "which is not there"},
-		"stated with less spent":            {sound: whole, forged: states("ann", func(c *event.Stated) { c.Spent = state.Minus(c.Spent, one) }), why: "leaves something out"},
-		"stated with another cap":           {sound: whole, forged: states("ann", func(c *event.Stated) { c.Cap = state.Plus(c.Cap, one) }), why: "leaves something out"},
-		"stated with less earned":           {sound: states("cid", func(*event.Stated) {}), forged: states("cid", func(c *event.Stated) { c.Earned-- }), why: "leaves something out"},
-		"stated as forgotten":               {sound: whole, forged: states("ann", func(c *event.Stated) { c.Forgotten = 1 }), why: "leaves something out"},
-		"stated twice, without the former":  {sound: whole, forged: append(slices.Clone(whole), whole...), why: "leaves something out"},
-		"stated after all was forgotten":    {sound: append(slices.Clone(all), states("ann", func(c *event.Stated) { c.Events, c.Forgotten = nil, uint64(len(bl.log))+1 })...), forged: append(slices.Clone(all), whole...), why: "leaves something out"},
-		"stated, but that it was forgotten": {sound: append(slices.Clone(all), states("ann", func(c *event.Stated) { c.Events, c.Forgotten = nil, uint64(len(bl.log))+1 })...), forged: append(slices.Clone(all), states("ann", func(c *event.Stated) { c.Events = nil })...), why: "leaves something out"},
+		"stated, but one event":             {sound: whole, forged: states("ann", func(c *event.Stated) { c.Events = c.Events[1:] }), why: "does not list all its events, or has other amounts"},
+		"stated, but the last":              {sound: whole, forged: states("ann", func(c *event.Stated) { c.Events = c.Events[:len(c.Events)-1] }), why: "does not list all its events, or has other amounts"},
+		"stated, and one more":              {sound: whole, forged: states("ann", func(c *event.Stated) { c.Events = append([]uint64{1}, c.Events...) }), why: "does not list all its events, or has other amounts"},
+		"stated, and itself":                {sound: whole, forged: states("ann", func(c *event.Stated) { c.Events = append(c.Events, uint64(len(bl.log))+1) }), why: "does not list all its events, or has other amounts"},
+		"stated of another":                 {sound: whole, forged: states("ann", func(c *event.Stated) { c.Object = "bob" }), why: "does not list all its events, or has other amounts"},
+		"stated with another's events":      {sound: whole, forged: states("ann", func(c *event.Stated) { c.Events = bl.stated["bob"].Events }), why: "does not list all its events, or has other amounts"},
+		"stated out of order":               {sound: whole, forged: states("ann", func(c *event.Stated) { slices.Reverse(c.Events) }), why: "does not list all its events, or has other amounts"},
+		"stated of a stranger":              {sound: whole, forged: states("ann", func(c *event.Stated) { *c = event.Stated{Object: "zoe"} }), why: "which does not exist"},
+		"stated with less spent":            {sound: whole, forged: states("ann", func(c *event.Stated) { c.Spent = state.Minus(c.Spent, one) }), why: "does not list all its events, or has other amounts"},
+		"stated with another cap":           {sound: whole, forged: states("ann", func(c *event.Stated) { c.Cap = state.Plus(c.Cap, one) }), why: "does not list all its events, or has other amounts"},
+		"stated with less earned":           {sound: states("cid", func(*event.Stated) {}), forged: states("cid", func(c *event.Stated) { c.Earned-- }), why: "does not list all its events, or has other amounts"},
+		"stated as forgotten":               {sound: whole, forged: states("ann", func(c *event.Stated) { c.Forgotten = 1 }), why: "does not list all its events, or has other amounts"},
+		"stated twice, without the former":  {sound: whole, forged: append(slices.Clone(whole), whole...), why: "does not list all its events, or has other amounts"},
+		"stated after all was forgotten":    {sound: append(slices.Clone(all), states("ann", func(c *event.Stated) { c.Events, c.Forgotten = nil, uint64(len(bl.log))+1 })...), forged: append(slices.Clone(all), whole...), why: "does not list all its events, or has other amounts"},
+		"stated, but that it was forgotten": {sound: append(slices.Clone(all), states("ann", func(c *event.Stated) { c.Events, c.Forgotten = nil, uint64(len(bl.log))+1 })...), forged: append(slices.Clone(all), states("ann", func(c *event.Stated) { c.Events = nil })...), why: "does not list all its events, or has other amounts"},
 	}
 	return out
 }
@@ -697,11 +697,11 @@ func TestApply_ForgedFirstEvent_IsRefused(t *testing.T) {
 		why   string
 		forge func(log []event.Event) []event.Event
 	}{
-		"created twice":   {"the log begins with how the ledger was created", followedBy(&event.Created{Currency: "EUR"})},
-		"never created":   {"the log begins with how the ledger was created", func(log []event.Event) []event.Event { return renumber(log[1:]) }},
+		"created twice":   {"the creation of the ledger must be the first event, and only that", followedBy(&event.Created{Currency: "EUR"})},
+		"never created":   {"the creation of the ledger must be the first event, and only that", func(log []event.Event) []event.Event { return renumber(log[1:]) }},
 		"no currency":     {"the currency is empty", func(log []event.Event) []event.Event { log[0].Change = &event.Created{}; return log }},
 		"an odd currency": {"control character", func(log []event.Event) []event.Event { log[0].Change = &event.Created{Currency: "E\rR"}; return log }},
-		"bound without a key": {"without a key", func(log []event.Event) []event.Event {
+		"bound without a key": {"without a truth key", func(log []event.Event) []event.Event {
 			i := indexOf(t, log, func(c event.Change) bool { return c.Kind() == event.KindTruthKey })
 			log[i].Change = &event.NoiseKeySet{Number: 1, Name: "2026", Check: event.Tag{1}}
 			return log
@@ -720,7 +720,7 @@ func erasedLog(t *testing.T) []event.Event {
 	s := &kv.Memory{}
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()}), "3", "2", "ann", "bob")
-	l.engine.Chances.Sampler, l.requests.Sampler = steadySampler(), medians()
+	l.engine.Chances.Values, l.requests.Sampler = steadySampler(), medians()
 	sell(t, l, partialSale(purchase(t, "1", "acme", "0.5", "ann", "bob", "zoe")))
 	reserve(t, l, api.ReserveRequest{Key: "2", Order: purchase(t, "", "acme", "1", "ann", "bob").Order, For: time.Hour})
 	answerTo(t, l, answerRequest(t, "3", "majority:yes", "0.25", ballots("ann", "bob"), "ann", "bob"))
@@ -799,25 +799,25 @@ func TestApply_ForgedErasures_AreRefused(t *testing.T) {
 		"no event says it is forgotten":    {"erased events", func(t *testing.T, log []event.Event) []event.Event { return log[:len(log)-4] }},
 		"no event says so of the stranger": {"1 erased events", func(t *testing.T, log []event.Event) []event.Event { return log[:len(log)-2] }},
 		"fewer are forgotten":              {"1 erased events", forget("ann", func(c *event.Forgotten) { c.Events-- })},
-		"more are forgotten":               {"events are forgotten", forget("zoe", func(c *event.Forgotten) { c.Events++ })},
-		"another's are forgotten":          {"events are forgotten", forget("ann", func(c *event.Forgotten) { c.Events += 2 })},
-		"it earned more":                   {"events are forgotten", forget("ann", func(c *event.Forgotten) { c.Earned++ })},
+		"more are forgotten":               {"events, but the log has", forget("zoe", func(c *event.Forgotten) { c.Events++ })},
+		"another's are forgotten":          {"events, but the log has", forget("ann", func(c *event.Forgotten) { c.Events += 2 })},
+		"it earned more":                   {"events, but the log has", forget("ann", func(c *event.Forgotten) { c.Earned++ })},
 		"it earned less":                   {"erased events", forget("ann", func(c *event.Forgotten) { c.Earned-- })},
-		"it spent above its cap":           {"what it has not spent", forget("ann", func(c *event.Forgotten) { c.Spent, c.Chains[0].Spent = eps(t, "3"), eps(t, "3") })},
-		"its chains spent something else":  {"what it has not spent", forget("ann", func(c *event.Forgotten) { c.Chains[0].Spent = eps(t, "0.5") })},
+		"it spent above its cap":           {"are not what it has spent", forget("ann", func(c *event.Forgotten) { c.Spent, c.Chains[0].Spent = eps(t, "3"), eps(t, "3") })},
+		"its chains spent something else":  {"are not what it has spent", forget("ann", func(c *event.Forgotten) { c.Chains[0].Spent = eps(t, "0.5") })},
 		"it spent less": {"which cost 250000000 nano-nats", forget("ann", func(c *event.Forgotten) {
 			c.Spent, c.Chains[0].Spent = state.Minus(c.Spent, eps(t, "0.25")), state.Minus(c.Chains[0].Spent, eps(t, "0.25"))
 		})},
 		"it spent nothing":            {"which cost", forget("ann", func(c *event.Forgotten) { c.Spent, c.Chains[0].Spent = eps(t, "0"), eps(t, "0") })},
-		"it had no chains":            {"leaves behind what it cannot have", forget("ann", func(c *event.Forgotten) { c.Chains, c.Spent = nil, eps(t, "0") })},
-		"it had no cap":               {"leaves behind what it cannot have", forget("ann", func(c *event.Forgotten) { c.Cap = eps(t, "0") })},
+		"it had no chains":            {"its totals are not possible", forget("ann", func(c *event.Forgotten) { c.Chains, c.Spent = nil, eps(t, "0") })},
+		"it had no cap":               {"its totals are not possible", forget("ann", func(c *event.Forgotten) { c.Cap = eps(t, "0") })},
 		"its name cannot be":          {"control character", forget("ann", func(c *event.Forgotten) { c.Object = "an\x00n" })},
 		"a stranger's name cannot be": {"control character", forget("zoe", func(c *event.Forgotten) { c.Object = "z\noe" })},
-		"a stranger earned something": {"leaves behind what it cannot have", func(t *testing.T, log []event.Event) []event.Event {
+		"a stranger earned something": {"its totals are not possible", func(t *testing.T, log []event.Event) []event.Event {
 			log = forget("ann", func(c *event.Forgotten) { c.Earned -= 50 })(t, log)
 			return forget("zoe", func(c *event.Forgotten) { c.Earned += 50 })(t, log)
 		}},
-		"a stranger was more than mentioned": {"events are forgotten", func(t *testing.T, log []event.Event) []event.Event {
+		"a stranger was more than mentioned": {"events, but the log has", func(t *testing.T, log []event.Event) []event.Event {
 			mentions := uint64(0)
 			for _, ev := range log {
 				c, isSettled := ev.Change.(*event.Settled)
@@ -838,21 +838,21 @@ func TestApply_ForgedErasures_AreRefused(t *testing.T) {
 			return forget("zoe", func(c *event.Forgotten) { c.Events += more })(t, log)
 		}},
 		"sold for less":        {"is not the sum of its objects", forgedEvent(true, func(c *event.Sold) { c.Price-- })},
-		"sold for more":        {"is no part of sale", forgedEvent(true, func(c *event.Sold) { c.Price += 51 })},
+		"sold for more":        {"is not part of sale", forgedEvent(true, func(c *event.Sold) { c.Price += 51 })},
 		"held for less":        {"is not the sum of its objects", forgedEvent(true, func(c *event.Held) { c.Price-- })},
-		"sold in another sale": {"is not complete, or not begun", forgedEvent(true, func(c *event.Sold) { c.Sale++ })},
+		"sold in another sale": {"or is part of a sale that was not begun", forgedEvent(true, func(c *event.Sold) { c.Sale++ })},
 		"it says it upgrades":  {"is not the sum of its objects", forgedEvent(false, func(c *event.SaleMade) { c.Tally.Upgrades = 2 })},
-		"it counts no objects": {"counts other objects than it has", forgedEvent(false, func(c *event.SaleMade) { c.Tally = event.SaleTally{Draws: 1} })},
-		"a larger panel":       {"not everybody in the panel of 3", forgedEvent(true, func(c *event.Answered) { c.Objects++ })},
-		"another ε":            {"not everybody in the panel", forgedEvent(true, func(c *event.Answered) { c.Epsilon = eps(t, "0.2") })},
-		"fewer were refused": {"refuses 0 objects where 1 were named", func(t *testing.T, log []event.Event) []event.Event {
+		"it counts no objects": {"its tally does not count its objects", forgedEvent(false, func(c *event.SaleMade) { c.Tally = event.SaleTally{Draws: 1} })},
+		"a larger panel":       {"not every object in the panel of 3", forgedEvent(true, func(c *event.Answered) { c.Objects++ })},
+		"another ε":            {"not every object in the panel", forgedEvent(true, func(c *event.Answered) { c.Epsilon = eps(t, "0.2") })},
+		"fewer were refused": {"counts 0 refusals, but the log has 1", func(t *testing.T, log []event.Event) []event.Event {
 			i := indexOf(t, log, isSettled("1"))
 			c := *log[i].Change.(*event.Settled)
 			c.Refused, c.Sale = 0, 0
 			log[i].Change = &c
 			return log
 		}},
-		"bob borrows an erased event, and has spent less": {"has not spent", func(t *testing.T, log []event.Event) []event.Event {
+		"bob borrows an erased event, and has spent less": {"are not what it has spent", func(t *testing.T, log []event.Event) []event.Event {
 			var o state.Object
 			must(t, replayed(t, log).View(func(r kv.Reader) error {
 				s, err := state.Snapshot(r)
@@ -866,10 +866,10 @@ func TestApply_ForgedErasures_AreRefused(t *testing.T) {
 			log = slices.Insert(log, i, event.Event{Time: log[i].Time, Change: bobs})
 			return renumber(forget("ann", func(c *event.Forgotten) { c.Events-- })(t, log))
 		}},
-		"an end is erased": {"its end is erased", func(t *testing.T, log []event.Event) []event.Event {
+		"an end is erased": {"is complete, but its last event is erased", func(t *testing.T, log []event.Event) []event.Event {
 			return erasedAt(log, 1+indexOf(t, log, func(c event.Change) bool { _, is := c.(*event.QuestionDefined); return is }))
 		}},
-		"one that was not forgotten": {"takes part in question 1 without being enrolled", func(t *testing.T, log []event.Event) []event.Event {
+		"one that was not forgotten": {"is not enrolled in question 1", func(t *testing.T, log []event.Event) []event.Event {
 			return erasedAt(log, indexOf(t, log, isEnrolled("bob")))
 		}},
 		"erased after all was forgotten": {"1 erased events", func(t *testing.T, log []event.Event) []event.Event {

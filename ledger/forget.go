@@ -71,14 +71,14 @@ func forgetObject(s *state.State, name string) (event.Change, error) {
 		return nil, err
 	}
 	if !known {
-		x, found, err := s.Stranger(name)
+		stranger, found, err := s.Stranger(name)
 		if err != nil {
 			return nil, err
 		}
 		if !found {
 			return nil, fmt.Errorf("object %q: %w", name, api.ErrUnknown)
 		}
-		return &event.Forgotten{Object: name, Events: x.Total()}, nil
+		return &event.Forgotten{Object: name, Events: stranger.Total()}, nil
 	}
 	if o.Total() == 0 && s.Counters.Named == 0 {
 		return nil, nil
@@ -91,7 +91,7 @@ func forgetObject(s *state.State, name string) (event.Change, error) {
 	for _, number := range numbers {
 		ch, found, err := s.Chain(number, name)
 		if err != nil || !found {
-			return nil, errs.Corrupt(err, "object %q has lost its chain in question %d", name, number)
+			return nil, errs.Corrupt(err, "object %q: its chain in question %d is missing", name, number)
 		}
 		c.Chains = append(c.Chains, event.Remnant{Question: number, Policy: ch.Policy, Spent: ch.Total()})
 	}

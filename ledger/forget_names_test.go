@@ -101,7 +101,7 @@ func jointLedger(t *testing.T, s *kv.Memory, object string, requests []jointRequ
 	t.Helper()
 	begin(t, s)
 	l := openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()})
-	l.engine.Chances.Sampler, l.requests.Sampler = steadySampler(), queriesOf(1)
+	l.engine.Chances.Values, l.requests.Sampler = steadySampler(), queriesOf(1)
 	define(t, l, vote())
 	for _, r := range requests {
 		must(t, check.Err(r.send(l, r.key, r.epsilon, []string{"ann", object, "cid"})))
@@ -329,7 +329,7 @@ func TestApply_NamesErasedForNoObject_IsRefused(t *testing.T) {
 	}{
 		"names, without an event":             {erasedAt(before, settled("sold")), "no event about one of them is"},
 		"names of others":                     {erasedAt(after, settled("sold to others")), "no event about one of them is"},
-		"names that an erased event is about": {whole(settled("sold")), "is not erased"},
+		"names that an erased event is about": {whole(settled("sold")), "are not erased"},
 		"a panel, without a charge":           {erasedAt(before, settled("answered")-1), "no event about one of them is"},
 		"a panel of others":                   {erasedAt(after, settled("answered about others")-1), "no event about one of them is"},
 		"a panel with an erased charge":       {whole(settled("answered") - 1), "the panel of event"},

@@ -79,7 +79,7 @@ func writeGoldenLedger(t *testing.T, s kv.Store) {
 	beginWithKey(t, s, goldenLogKey(t, "example.com/golden"))
 	clock := newClock(epoch())
 	l := check.Value(openStore(t.Context(), s, Options{Now: clock.read}))(t)
-	l.engine.Chances.Sampler, l.requests.Sampler, l.engine.Salts = steadySampler(), medians(), steadySalts(2)
+	l.engine.Chances.Values, l.requests.Sampler, l.engine.Salts = steadySampler(), medians(), steadySalts(2)
 	must(t, l.useKeys(t.Context(), truthKey(), nil, api.NoiseKeys{}))
 	steps := []func(){
 		func() { define(t, l, vote()) },
@@ -516,7 +516,7 @@ func writeGoldenOddities(t testing.TB, s kv.Store) {
 	t.Helper()
 	writeGoldenMechanisms(t, s)
 	l := openMemory(t, s, Options{Now: lateInMarch})
-	l.engine.Chances.Sampler, l.engine.Salts = steadySampler(), steadySalts(1000)
+	l.engine.Chances.Values, l.engine.Salts = steadySampler(), steadySalts(1000)
 	define(t, l, api.Question{Name: "a<b> & c", Values: []string{"<yes>", "\"no\" & 'never'"}, Encoding: "direct"})
 	enrollUnder(t, l, "a<b> & c", market(t, "2", func(*policy.Market) {}), "9", "R&D <1>", "b\\c")
 	r := purchase(t, "<order & key>", "buyer & <sons>", "1", "R&D <1>", "stranger <&>")

@@ -32,8 +32,8 @@ func readHealth(ctx context.Context, p *documents.Maker, r *openReservations) (o
 	return out, nil
 }
 
-// atOnce is the largest number of sales that are read in one snapshot.
-const atOnce = 4096
+// salesPerSnapshot is the largest number of sales that are read in one snapshot.
+const salesPerSnapshot = 4096
 
 // openReservations counts the reservations that hold budget. It does not read a sale again after
 // the sale can no longer become such a reservation. The zero value is ready for use.
@@ -53,17 +53,17 @@ func (r *openReservations) count(ctx context.Context, l *engine.Engine) (int, er
 	if r.open == nil {
 		r.open = map[uint64]bool{}
 	}
-	for some := range slices.Chunk(slices.Sorted(maps.Keys(r.open)), atOnce) {
-		err := l.View(ctx, func(s *state.State) error { return r.lookAt(s, slices.Values(some)) })
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(r.open)), salesPerSnapshot) {
+		err := l.View(ctx, func(s *state.State) error { return r.update(s, slices.Values(some)) })
 		if err != nil {
 			return 0, err
 		}
 	}
 	for more := true; more; {
 		err := l.View(ctx, func(s *state.State) error {
-			end := min(s.Counters.Sales, r.seen+atOnce)
+			end := min(s.Counters.Sales, r.seen+salesPerSnapshot)
 			more = end < s.Counters.Sales
-			err := r.lookAt(s, func(yield func(uint64) bool) {
+			err := r.update(s, func(yield func(uint64) bool) {
 				for n := r.seen + 1; n <= end && yield(n); n++ {
 				}
 			})
@@ -85,10 +85,10 @@ func (r *openReservations) count(ctx context.Context, l *engine.Engine) (int, er
 	return hold, nil
 }
 
-// lookAt updates open for some sales. The clock may go back, so that a reservation that had expired
+// update updates open for some sales. The clock may go back, so that a reservation that had expired
 // holds again. Therefore a reservation is read again until it has expired by the time of the log,
 // which does not go back.
-func (r *openReservations) lookAt(s *state.State, numbers func(func(uint64) bool)) error {
+func (r *openReservations) update(s *state.State, numbers func(func(uint64) bool)) error {
 	for number := range numbers {
 		sale, err := s.Sale(number)
 		if err != nil {

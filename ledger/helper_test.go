@@ -574,9 +574,9 @@ func filledIn(s *state.State, ev event.Event) event.Event {
 	}
 	if c, is := ev.Change.(*event.Settled); is && c.Spent == fillSpent {
 		whole := *c
-		whole.Spent = s.Counters.Underway.Spent
+		whole.Spent = s.Counters.InProgress.Spent
 		if c.First == fillFirst {
-			whole.First = ev.Number - s.Counters.Underway.Events
+			whole.First = ev.Number - s.Counters.InProgress.Events
 		}
 		identify(s, &whole, ev.Number)
 		ev.Change = &whole
@@ -594,7 +594,7 @@ func identify(s *state.State, c *event.Settled, number uint64) {
 		}
 		return ""
 	}
-	u := &s.Counters.Underway
+	u := &s.Counters.InProgress
 	sale, noSale := s.Sale(c.Sale)
 	answer, noAnswer := s.Event(c.Answer)
 	made, answered := answer.Change.(*event.Answered)
@@ -608,7 +608,7 @@ func identify(s *state.State, c *event.Settled, number uint64) {
 	case len(c.Swept) > 0:
 		set(event.SweepRequest(""))
 	case c.Alone && u.Raised+u.Derived > 0:
-		set(event.RaiseRequest(question(u.Question), u.Asked, false, []string{c.Object}, false))
+		set(event.RaiseRequest(question(u.Question), u.Epsilon, false, []string{c.Object}, false))
 	case u.Events == 1 && noLast == nil:
 		identifyChange(c, last.Change, question)
 	}

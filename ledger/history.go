@@ -21,8 +21,8 @@ import (
 func (l *Ledger) Events(ctx context.Context, from uint64) iter.Seq2[says.Event, error] {
 	return func(yield func(says.Event, error) bool) {
 		// The first batches are small, because a caller may want only a few events.
-		for most := scanSize / 64; ; most = min(4*most, scanSize) {
-			events, err := l.someEvents(ctx, from, most)
+		for limit := scanSize / 64; ; limit = min(4*limit, scanSize) {
+			events, err := l.someEvents(ctx, from, limit)
 			for _, ev := range events {
 				if !yield(ev, nil) {
 					return
@@ -74,7 +74,7 @@ func (l *Ledger) eachRefusal(ctx context.Context, from, settled uint64, yield fu
 			return true
 		}
 		if _, is := ev.Says.(says.ObjectRefused); err == nil && !is {
-			err = errs.Corrupt(nil, "event %d refuses nobody", ev.Number)
+			err = errs.Corrupt(nil, "event %d is not a refusal", ev.Number)
 		}
 		if err != nil {
 			yield(says.Event{}, err)
@@ -115,7 +115,7 @@ func (l *Ledger) firstRefusal(ctx context.Context, settled uint64) (uint64, erro
 }
 
 // someEvents reads at most most events in one snapshot, beginning with the event from.
-func (l *Ledger) someEvents(ctx context.Context, from uint64, most int) (events []says.Event, err error) {
+func (l *Ledger) someEvents(ctx context.Context, from uint64, limit int) (events []says.Event, err error) {
 	if err := errs.Context(ctx); err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (l *Ledger) someEvents(ctx context.Context, from uint64, most int) (events 
 			}
 			events = append(events, ev)
 			size += len(value)
-			full = len(events) == most || size >= mostBytes
+			full = len(events) == limit || size >= maxBatchBytes
 			return !full
 		})
 		if next := from + uint64(len(events)); err == nil && fault == nil && !full && next <= s.Counters.Events {
@@ -148,13 +148,13 @@ func (l *Ledger) someEvents(ctx context.Context, from uint64, most int) (events 
 	return events, fault
 }
 
-// mostBytes is the approximate number of bytes of events that are read in one snapshot.
-const mostBytes = 4 << 20
+// maxBatchBytes is the approximate number of bytes of events that are read in one snapshot.
+const maxBatchBytes = 4 << 20
 
 // openEvent decodes a stored event and verifies its checksum.
 func openEvent(s *state.State, key, value []byte) (says.Event, error) {
 	if len(key) != 8 {
-		return says.Event{}, errs.Corrupt(nil, "event with the key %x", key)
+		return says.Event{}, errs.Corrupt(nil, "an event has the invalid key %x", key)
 	}
 	payload, err := wire.Unseal(state.BucketEvents, key, value)
 	if err != nil {

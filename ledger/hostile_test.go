@@ -47,7 +47,7 @@ func specimen(t testing.TB) []pair {
 	s := &kv.Memory{}
 	begin(t, s)
 	l := openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()})
-	l.engine.Chances.Sampler, l.requests.Sampler = steadySampler(), medians()
+	l.engine.Chances.Values, l.requests.Sampler = steadySampler(), medians()
 	voters(t, l, "2", "ann")
 	must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Policy: policy.Fixed(eps(t, "1")), Cap: boundless()})))
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
@@ -253,7 +253,7 @@ func isSame(got, want any) bool {
 func (l *probeRunner) open(records []pair) (*Ledger, error) {
 	ledger, err := openStore(context.Background(), fill(l, records), Options{Now: epoch, TruthKey: truthKey()})
 	if err == nil {
-		ledger.engine.Chances.Sampler, ledger.requests.Sampler = l.sampler, l.queries
+		ledger.engine.Chances.Values, ledger.requests.Sampler = l.sampler, l.queries
 	}
 	return ledger, err
 }

@@ -166,7 +166,7 @@ func TestSell_LargeAndFailing_ChangesNothing(t *testing.T) {
 			defer cancel()
 			if test.want == context.Canceled {
 				pages := 0
-				l.engine.Chances.Sampler = &rrchain.Sampler{Random: exact.ReplayBits(func(p []byte) {
+				l.engine.Chances.Values = &rrchain.Sampler{Random: exact.ReplayBits(func(p []byte) {
 					if pages++; pages == 3 {
 						cancel()
 					}
@@ -184,7 +184,7 @@ func TestSell_LargeAndFailing_ChangesNothing(t *testing.T) {
 					t.Errorf("got %v", err)
 				}
 			})
-			l.engine.Chances.Sampler = new(rrchain.Sampler)
+			l.engine.Chances.Values = new(rrchain.Sampler)
 		})
 	}
 	s := sell(t, l, whole)

@@ -179,7 +179,7 @@ func Create(ctx context.Context, path string, options CreateOptions) error {
 		return err
 	}
 	if _, err := note.NewVerifier(options.LogKey); err != nil && options.LogKey != "" {
-		return errs.Invalid("the log key: %w", err)
+		return errs.Invalid("LogKey: %w", err)
 	}
 	backend := request.BackendOf(ctx)
 	fill := func(w kv.Writer) error { return format(w, backend.Now(), options) }
@@ -321,7 +321,7 @@ func openClaimed(
 // without a journal.
 func openStore(ctx context.Context, s kv.Store, options Options) (*Ledger, error) {
 	if options.Journal != nil || options.Standby {
-		return nil, errs.Invalid("a ledger in memory has no journal, and none to follow")
+		return nil, errs.Invalid("a ledger in memory has no journal: Options.Journal and Options.Standby must not be set")
 	}
 	l, err := readStore(ctx, s, nil, options)
 	if err != nil {
@@ -339,7 +339,7 @@ func readStore(
 		options: options,
 		rules:   rules.Rules{ReadOnly: options.ReadOnly, Patience: options.TruthTimeout},
 	}
-	l.requests.Engine, l.requests.Rules, l.requests.MostTold = &l.engine, &l.rules, rules.MostTold
+	l.requests.Engine, l.requests.Rules, l.requests.MaxTrueValues = &l.engine, &l.rules, rules.MaxTrueValues
 	l.requests.Sampler = new(mechanism.Sampler)
 	l.documents.Engine, l.documents.Signer, l.documents.Known = &l.engine, options.Signer, options.Verifiers
 	if err := options.check(); err != nil {
@@ -375,11 +375,11 @@ func readStore(
 func (o *Options) check() error {
 	switch {
 	case o.Memory < 0:
-		return errs.Invalid("Options.Memory is %d bytes", o.Memory)
+		return errs.Invalid("Options.Memory is %d bytes: it must not be negative", o.Memory)
 	case o.TruthTimeout < 0:
-		return errs.Invalid("Options.TruthTimeout is %v; 0 sets no limit", o.TruthTimeout)
+		return errs.Invalid("Options.TruthTimeout is %v: it must not be negative; 0 sets no limit", o.TruthTimeout)
 	case o.WithoutJournal && (!o.ReadOnly || o.Standby || o.Journal != nil || o.Signer != nil):
-		return errs.Invalid("Options.WithoutJournal is for ReadOnly, without Standby, Journal and Signer")
+		return errs.Invalid("Options.WithoutJournal needs ReadOnly, and excludes Standby, Journal and Signer")
 	}
 	return errs.NilPointers("Options.", "Observer", o.Observer, "Signer", o.Signer, "Verifiers", o.Verifiers)
 }
@@ -416,7 +416,7 @@ func (l *Ledger) begin(ctx context.Context, options Options) error {
 // or none. check identifies the ledger's truth key; it is nil if the ledger has none.
 func (l *Ledger) useKeys(ctx context.Context, truth, check []byte, noise api.NoiseKeys) error {
 	var fresh []event.Change
-	if l.rules.Bound = check != nil || truth != nil; truth != nil {
+	if l.rules.HasTruthKey = check != nil || truth != nil; truth != nil {
 		set, err := l.rules.UseTruthKey(l.documents.About.ID, truth, check)
 		if err != nil {
 			return err

@@ -51,24 +51,24 @@ type foundLevel struct {
 	event   uint64
 }
 
-// aRow is the index of a level whose response is in rows.
-const aRow = -1
+// inRows is the index of a level whose response is in rows.
+const inRows = -1
 
 // A batch has levelsRead records, few enough for the processor's cache, or mostStored bytes of
 // records. The last record may exceed mostStored.
 const (
 	levelsRead = 1 << 10
-	mostStored = 1 << 19
+	maxStored  = 1 << 19
 )
 
 // levelsAhead is the number of batches. One is read, one is visited and some are checked. The
 // others compensate for different speeds of these three steps.
 const levelsAhead = 8
 
-// sharing is the number of names that share the memory of one string. A string for each name would
+// namesPerString is the number of names that share the memory of one string. A string for each name would
 // take as long as reading and checking the chains. If more names shared a string, a caller that
 // keeps one name would keep all of them in memory.
-const sharing = 64
+const namesPerString = 64
 
 // Each calls visit for each object outside of any snapshot, until visit returns false. visit must
 // not keep the level.
@@ -76,20 +76,20 @@ const sharing = 64
 // The records after the first batch are read and checked in the background. visit runs only on the
 // goroutine of the caller, so it need not be safe for concurrent use. The result does not depend on
 // the number of processors.
-func (x levels) Each(ctx context.Context, visit func(name string, at *state.Level) bool) error {
+func (l levels) Each(ctx context.Context, visit func(name string, at *state.Level) bool) error {
 	first := newLevelBatch()
-	x.read(ctx, first, state.ChainKey(x.Question.Number, ""))
-	x.check(first)
-	on, err := first.visit(visit)
-	if err != nil || !on || len(first.next) == 0 {
+	l.read(ctx, first, state.ChainKey(l.Question.Number, ""))
+	l.check(first)
+	more, err := first.visit(visit)
+	if err != nil || !more || len(first.next) == 0 {
 		return err
 	}
-	r := x.readOn(ctx, first.next)
+	r := l.readOn(ctx, first.next)
 	defer r.stop()
 	for b := range r.batches {
 		<-b.checked
-		on, err := b.visit(visit)
-		if err != nil || !on || len(b.next) == 0 {
+		more, err := b.visit(visit)
+		if err != nil || !more || len(b.next) == 0 {
 			return err
 		}
 		r.free <- b
@@ -97,26 +97,26 @@ func (x levels) Each(ctx context.Context, visit func(name string, at *state.Leve
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return errors.New("reading in the background ended early")
+	return errors.New("reading chains in the background ended before the end of the question")
 }
 
 // Page calls visit for at most limit objects whose names are after a name; "" means all. It reads
 // one batch. next is the name after which the next part begins, and "" at the end of the list. Page
 // may visit fewer objects than the limit, or none, before the end. visit must not keep the level.
-func (x levels) Page(
+func (l levels) Page(
 	ctx context.Context, after string, limit int, visit func(name string, at *state.Level) error,
 ) (next string, err error) {
-	from := state.ChainKey(x.Question.Number, after)
+	from := state.ChainKey(l.Question.Number, after)
 	if after != "" {
 		// This is the first key after the key of that name.
 		from = append(from, 0)
 	}
 	b := newLevelBatch()
-	x.read(ctx, b, from)
-	x.check(b)
+	l.read(ctx, b, from)
+	l.check(b)
 	var fault error
 	last, visited := "", 0
-	on, err := b.visit(func(name string, at *state.Level) bool {
+	more, err := b.visit(func(name string, at *state.Level) bool {
 		if visited == limit {
 			return false
 		}
@@ -128,7 +128,7 @@ func (x levels) Page(
 		return "", err
 	}
 	switch {
-	case !on:
+	case !more:
 		return strings.Clone(last), nil
 	case len(b.next) > 0:
 		return b.lastName(), nil
@@ -150,7 +150,7 @@ func newLevelBatch() *levelBatch { return &levelBatch{checked: make(chan struct{
 
 // visit calls visit for each level of the batch. It returns false if visit did, and the error with
 // which the batch was read. It panics if reading or checking the batch did.
-func (b *levelBatch) visit(visit func(name string, at *state.Level) bool) (on bool, err error) {
+func (b *levelBatch) visit(visit func(name string, at *state.Level) bool) (more bool, err error) {
 	if b.panic != nil {
 		panic(b.panic)
 	}
@@ -159,13 +159,13 @@ func (b *levelBatch) visit(visit func(name string, at *state.Level) bool) (on bo
 	}
 	var at state.Level
 	start, rows := 0, b.rows
-	for some := range slices.Chunk(b.levels, sharing) {
+	for some := range slices.Chunk(b.levels, namesPerString) {
 		names := string(b.names[start:some[len(some)-1].nameEnd])
 		for i := range some {
 			found := &some[i]
 			at.Epsilon, at.Event = found.epsilon, found.event
 			switch {
-			case found.index == aRow:
+			case found.index == inRows:
 				at.Response, rows = event.Value{Bits: rows[0]}, rows[1:]
 			case at.Response.IsUnary(): // the previous response was unary, which happens only in a damaged file
 				at.Response = event.Value{Index: found.index}
@@ -190,29 +190,29 @@ type levelReader struct {
 }
 
 // readOn starts a reader with the batch that begins at a key. The caller must call stop.
-func (x levels) readOn(ctx context.Context, next []byte) *levelReader {
+func (l levels) readOn(ctx context.Context, next []byte) *levelReader {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &levelReader{make(chan *levelBatch, levelsAhead), make(chan *levelBatch, levelsAhead), cancel}
 	for range levelsAhead {
 		r.free <- newLevelBatch()
 	}
-	go x.run(ctx, r, bytes.Clone(next))
+	go l.run(ctx, r, bytes.Clone(next))
 	return r
 }
 
 // run reads batches until the end. It blocks only between snapshots, so that no snapshot lives
 // long.
-func (x levels) run(ctx context.Context, r *levelReader, next []byte) {
+func (l levels) run(ctx context.Context, r *levelReader, next []byte) {
 	defer close(r.batches)
 	for len(next) > 0 {
 		select {
 		case <-ctx.Done():
 			return
 		case b := <-r.free:
-			x.read(ctx, b, next)
+			l.read(ctx, b, next)
 			next = append(next[:0], b.next...)
 			r.batches <- b // does not block, because the channel has capacity for all batches
-			go x.check(b)
+			go l.check(b)
 		}
 	}
 }
@@ -227,18 +227,18 @@ func (r *levelReader) stop() {
 
 // read fills a batch with the stored records from a key on. A panic in the background continues
 // where the batch is visited.
-func (x levels) read(ctx context.Context, b *levelBatch, from []byte) {
+func (l levels) read(ctx context.Context, b *levelBatch, from []byte) {
 	*b = levelBatch{
 		stored: b.stored[:0], ends: b.ends[:0], next: b.next[:0], names: b.names[:0], levels: b.levels[:0],
 		rows: b.rows[:0], checked: b.checked,
 	}
 	defer func() { b.panic = recover() }()
-	b.err = x.Engine.View(ctx, func(s *state.State) error {
+	b.err = l.Engine.View(ctx, func(s *state.State) error {
 		return s.Scan(state.BucketChains, from, func(key, value []byte) bool {
-			if len(key) < 4 || binary.BigEndian.Uint32(key) != x.Question.Number {
+			if len(key) < 4 || binary.BigEndian.Uint32(key) != l.Question.Number {
 				return false
 			}
-			if len(b.ends) == levelsRead || len(b.stored) >= mostStored {
+			if len(b.ends) == levelsRead || len(b.stored) >= maxStored {
 				b.next = append(b.next, key...)
 				return false
 			}
@@ -251,7 +251,7 @@ func (x levels) read(ctx context.Context, b *levelBatch, from []byte) {
 
 // check verifies the checksum of each record of a batch, decodes the whole record, and keeps the
 // requested level.
-func (x levels) check(m *levelBatch) {
+func (l levels) check(m *levelBatch) {
 	defer func() {
 		if p := recover(); p != nil {
 			m.panic = p
@@ -282,7 +282,7 @@ func (x levels) check(m *levelBatch) {
 		payload := record[r.key:end:end]
 		into := &levels[n]
 		var found bool
-		if found, m.err = x.pick(m, payload, into); m.err != nil {
+		if found, m.err = l.pick(m, payload, into); m.err != nil {
 			return
 		}
 		if found {
@@ -296,14 +296,14 @@ func (x levels) check(m *levelBatch) {
 
 // pick decodes a chain, and stores the requested level in into. It returns false if the chain does
 // not have that level.
-func (x levels) pick(b *levelBatch, payload []byte, into *foundLevel) (found bool, err error) {
+func (l levels) pick(b *levelBatch, payload []byte, into *foundLevel) (found bool, err error) {
 	d := wire.Decoder{Rest: payload}
 	var c state.Chain
 	_, levels := c.DecodeHead(&d)
 	var one, taken state.Level
 	for range levels {
 		state.SkipHolders(&d, state.DecodeLevel(&d, &one))
-		if x.Current || one.Epsilon == x.Epsilon {
+		if l.Current || one.Epsilon == l.Epsilon {
 			found, taken = true, one
 		}
 	}
@@ -312,7 +312,7 @@ func (x levels) pick(b *levelBatch, payload []byte, into *foundLevel) (found boo
 	}
 	*into = foundLevel{epsilon: taken.Epsilon, index: taken.Response.Index, event: taken.Event}
 	if taken.Response.IsUnary() {
-		into.index, b.rows = aRow, append(b.rows, taken.Response.Bits)
+		into.index, b.rows = inRows, append(b.rows, taken.Response.Bits)
 	}
 	return true, nil
 }

@@ -34,7 +34,7 @@ func (l *Ledger) describeSold(s *state.State, number uint64, r state.Sale) (out 
 	}
 	c, ok := begun.Change.(*event.SaleMade)
 	if !ok {
-		return out, errs.Corrupt(nil, "event %d makes no sale", begun.Number)
+		return out, errs.Corrupt(nil, "event %d is not a sale", begun.Number)
 	}
 	last := r.Last()
 	end, err := s.Settlement(last)
@@ -166,7 +166,7 @@ func (l *Ledger) someDeliveries(
 	}
 	channel, err := q.Public().Channel(header.Epsilon)
 	if err != nil {
-		return nil, errs.Corrupt(err, "sale %d", sale)
+		return nil, errs.Corrupt(err, "sale %d: its question has no channel at its ε", sale)
 	}
 	for number := header.Event + 1 + from; number <= header.Event+to; number++ {
 		ev, err := s.Event(number)

@@ -581,13 +581,13 @@ func TestApply_ForgedNoiseKeyEvent_IsCorrupt(t *testing.T) {
 	}
 	gone := &event.Withdrawn{Object: "ann"}
 	for name, one := range map[string]soundAndForged{
-		"a gap":                       {sound: key(3, "2028"), forged: key(4, "2028"), why: `noise key 4, "2028", follows on 2`},
-		"a number twice":              {sound: key(3, "2028"), forged: key(2, "2028"), why: "follows on 2"},
-		"number 0":                    {sound: key(3, "2028"), forged: key(0, "2028"), why: "follows on 2"},
+		"a gap":                       {sound: key(3, "2028"), forged: key(4, "2028"), why: `noise key 4, "2028", follows noise key 2`},
+		"a number twice":              {sound: key(3, "2028"), forged: key(2, "2028"), why: "follows noise key 2"},
+		"number 0":                    {sound: key(3, "2028"), forged: key(0, "2028"), why: "follows noise key 2"},
 		"a name twice":                {sound: key(3, "2028"), forged: key(3, "2026"), why: `noise key "2026" is set twice`},
-		"no name":                     {sound: key(3, "2028"), forged: key(3, ""), why: "follows on 2"},
-		"an odd name":                 {sound: key(3, "2028"), forged: key(3, "20\n28"), why: "follows on 2"},
-		"drawn from no key there is":  {sound: []event.Change{in("cid", 2)}, forged: []event.Change{in("cid", 3)}, why: "is enrolled in question 1"},
+		"no name":                     {sound: key(3, "2028"), forged: key(3, ""), why: "follows noise key 2"},
+		"an odd name":                 {sound: key(3, "2028"), forged: key(3, "20\n28"), why: "follows noise key 2"},
+		"drawn from no key there is":  {sound: []event.Change{in("cid", 2)}, forged: []event.Change{in("cid", 3)}, why: "question 1, policy"},
 		"back with another key":       {sound: []event.Change{gone, in("ann", 1)}, forged: []event.Change{gone, in("ann", 2)}, why: "with another noise key than its chain began with"},
 		"back without a key":          {sound: []event.Change{gone, in("ann", 1)}, forged: []event.Change{gone, in("ann", 0)}, why: "with another noise key than its chain began with"},
 		"forgotten, and twice back":   {sound: []event.Change{forget, in("ann", 0), gone, in("ann", 0)}, forged: []event.Change{forget, in("ann", 0), gone, in("ann", 1)}, why: "with another noise key"},
@@ -630,7 +630,7 @@ func TestNoiseKeys_MoreThanAllowed_AreRefused(t *testing.T) {
 	must(t, set(1, event.MaxNoiseKeys))
 	_, err := openStore(t.Context(), s, Options{NoiseKey: noiseKeys("new")})
 	wantErr(t, err, api.ErrInvalid)
-	if !strings.Contains(err.Error(), "no more are possible") {
+	if !strings.Contains(err.Error(), "the largest number") {
 		t.Error(err)
 	}
 	wantErr(t, set(event.MaxNoiseKeys+1, event.MaxNoiseKeys+1), api.ErrCorrupt)

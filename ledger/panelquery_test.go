@@ -171,7 +171,7 @@ func TestApply_RaiseChargedToOtherObjects_IsRefused(t *testing.T) {
 				Question: q.Number, Query: r.Query, Panel: panel, Objects: 3, Epsilon: r.Epsilon,
 				Result: event.Result{Scored: true, Score: 5}, Method: event.MethodRaise, Base: first,
 			})
-			return request.Settling(changes, 0, nil, end), nil
+			return request.AppendSettled(changes, 0, nil, end), nil
 		})
 		if sound := name == "the panel"; (err == nil) != sound {
 			t.Errorf("charged to %s: %v", name, err)

@@ -183,7 +183,7 @@ func TestRaise_RefusedInReadAhead_IsDecidedAgain(t *testing.T) {
 func TestRaise_MoreTruthsThanKept_RequestsThemAgain(t *testing.T) {
 	names := crowd(5*state.PartSize + 1)
 	l := voters(t, inMemory(t, Options{}), "10", names...)
-	l.requests.MostTold = 2 * state.PartSize
+	l.requests.MaxTrueValues = 2 * state.PartSize
 	asked := map[string]int{}
 	request := raiseOf(t, "raise", "1")
 	request.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
@@ -210,7 +210,7 @@ func TestRaise_TruthMissingOnSecondRequest_RefusesTheObject(t *testing.T) {
 	names := crowd(3 * state.PartSize)
 	for _, partial := range []bool{true, false} {
 		l := voters(t, inMemory(t, Options{}), "10", names...)
-		l.requests.MostTold = state.PartSize
+		l.requests.MaxTrueValues = state.PartSize
 		last, times := names[len(names)-1], 0
 		request := raiseOf(t, "raise", "1", names...)
 		request.Partial = partial

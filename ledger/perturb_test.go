@@ -31,7 +31,7 @@ func everything(t *testing.T) []event.Event {
 	beginWithKey(t, s, goldenLogKey(t, "example.com/perturbed"))
 	at := epoch()
 	l := openMemory(t, s, Options{Now: func() time.Time { return at }, TruthKey: truthKey(), NoiseKey: noiseKeys("2025")})
-	l.engine.Chances.Sampler, l.requests.Sampler = steadySampler(), medians()
+	l.engine.Chances.Values, l.requests.Sampler = steadySampler(), medians()
 	timed, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}, policy.Step{At: epoch().Add(10 * time.Hour), Ceiling: eps(t, "1")})
 	must(t, err)
 	terms := market(t, "1.5", func(m *policy.Market) {

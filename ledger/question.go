@@ -20,16 +20,16 @@ import (
 // its name is [api.ErrInvalid]. Two mechanisms are the same if their levels and outputs are; the
 // ledger keeps the channels of the first definition.
 func (l *Ledger) DefineQuestion(ctx context.Context, key string, q api.Question) error {
-	asked := q.Encoding
-	if asked == "" {
+	encoding := q.Encoding
+	if encoding == "" {
 		q.Encoding = event.EncodingFor(q)
 	}
 	q.Values, q.Mechanism = slices.Clone(q.Values), event.NameOutputs(q.Mechanism)
 	if err := event.CheckQuestion(q); err != nil {
 		return err
 	}
-	define := func(s *state.State) (event.Change, error) { return defineQuestion(s, q, asked != "") }
-	return l.requests.Once(ctx, key, "", event.DefineRequest(q, asked), define)
+	define := func(s *state.State) (event.Change, error) { return defineQuestion(s, q, encoding != "") }
+	return l.requests.Once(ctx, key, "", event.DefineRequest(q, encoding), define)
 }
 
 // defineQuestion returns the change that defines a question. It returns nil if the question is
@@ -44,13 +44,13 @@ func defineQuestion(s *state.State, q api.Question, strict bool) (event.Change, 
 	}
 	old, err := s.Question(number)
 	if err == nil && !slices.Equal(old.Values, q.Values) {
-		err = errs.Invalid("question %q is defined with other values", q.Name)
+		err = errs.Invalid("question %q is already defined, with other values", q.Name)
 	}
 	if err == nil && strict && old.Encoding != q.Encoding {
-		err = errs.Invalid("question %q is defined in %s encoding", q.Name, old.Encoding)
+		err = errs.Invalid("question %q is already defined, in %s encoding", q.Name, old.Encoding)
 	}
 	if err == nil && !event.SameBehaviour(old.Mechanism, q.Mechanism) {
-		err = errs.Invalid("question %q is defined with another mechanism", q.Name)
+		err = errs.Invalid("question %q is already defined, with another mechanism", q.Name)
 	}
 	return nil, err
 }
@@ -68,7 +68,7 @@ func (l *Ledger) Questions(ctx context.Context) iter.Seq2[api.Question, error] {
 				// state's own copy is shared.
 				q, found, err := state.Lookup(s, state.BucketQuestions, state.NumberKey(number), event.DecodeQuestion)
 				if err != nil || !found || q.Number != number {
-					return errs.Corrupt(err, "question %d is missing, or is another", number)
+					return errs.Corrupt(err, "question %d: its record is missing or has another number", number)
 				}
 				some = append(some, q.Public())
 			}

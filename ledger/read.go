@@ -73,8 +73,8 @@ func (l *Ledger) Object(ctx context.Context, name string) (api.ObjectState, erro
 	if err := event.CheckName("object", name); err != nil {
 		return api.ObjectState{}, err
 	}
-	r := l.takeObject()
-	defer l.giveBackObject(r)
+	r := l.acquireReader()
+	defer l.releaseReader(r)
 	r.ledger, r.name = l, name
 	if err := l.engine.View(ctx, r.read); err != nil {
 		return api.ObjectState{}, err
@@ -112,7 +112,7 @@ func (r *objectReader) readFrom(s *state.State) error {
 	case !r.known:
 		return fmt.Errorf("object %q: %w", r.name, api.ErrUnknown)
 	case uint64(len(r.out.Chains)) != r.object.Chains:
-		return errs.Corrupt(nil, "object %q has %d chains of %d", r.name, len(r.out.Chains), r.object.Chains)
+		return errs.Corrupt(nil, "object %q: %d chains are stored, its record counts %d", r.name, len(r.out.Chains), r.object.Chains)
 	}
 	held, err := rules.HeldBudget(s, r.name, r.object)
 	r.out.Held, r.out.Remaining = held, state.Minus(r.out.Remaining, held)
@@ -155,7 +155,7 @@ func (r *objectReader) begin(key, value []byte) error {
 // addChain adds the chain in the question whose number is in the key of a record.
 func (r *objectReader) addChain(member []byte) error {
 	if !r.known || len(member) != 4 {
-		return errs.Corrupt(nil, "object %q is listed without its record, or as %x", r.name, member)
+		return errs.Corrupt(nil, "object %q: a membership record is without its object, or has the invalid key suffix %x", r.name, member)
 	}
 	c, err := r.ledger.chainState(r.state, binary.BigEndian.Uint32(member), r.name, r.object)
 	r.out.Chains = append(r.out.Chains, c)
@@ -174,7 +174,7 @@ func (l *Ledger) chainState(
 	k.Buf = state.AppendChainKey(k.Buf, number, name)
 	payload, err := s.Payload(state.BucketChains, k.Buf)
 	if err != nil || payload == nil {
-		return out, errs.Corrupt(err, "object %q has lost its chain in question %d", name, number)
+		return out, errs.Corrupt(err, "object %q: its chain in question %d is missing", name, number)
 	}
 	d := wire.Decoder{Rest: payload}
 	var c state.Chain
@@ -189,12 +189,12 @@ func (l *Ledger) chainState(
 		if d.Err != nil {
 			break
 		}
-		told, err := levelState(s, q, name, at)
+		level, err := levelState(s, q, name, at)
 		if err != nil {
 			return out, err
 		}
-		out.Epsilon, out.Response = told.Epsilon, told.Response
-		out.Levels = append(out.Levels, told)
+		out.Epsilon, out.Response = level.Epsilon, level.Response
+		out.Levels = append(out.Levels, level)
 	}
 	if err := d.Done(); err != nil {
 		return out, fmt.Errorf("record %x in %s: %w", k.Buf, state.BucketChains, err)
@@ -236,15 +236,15 @@ func earlierEpochs(
 ) (all []api.EarlierEpoch, err error) {
 	for i, one := range closed {
 		levels := slices.Grow(api.List[api.LevelState](nil), len(one.Levels))
-		told := api.EarlierEpoch{Epoch: i + 1, Ended: one.End, Answered: one.Answered, Levels: levels}
+		epoch := api.EarlierEpoch{Epoch: i + 1, Ended: one.End, Answered: one.Answered, Levels: levels}
 		for _, at := range one.Levels {
 			l, err := levelState(s, q, name, at)
 			if err != nil {
 				return nil, err
 			}
-			told.Epsilon, told.Levels = l.Epsilon, append(told.Levels, l)
+			epoch.Epsilon, epoch.Levels = l.Epsilon, append(epoch.Levels, l)
 		}
-		all = append(all, told)
+		all = append(all, epoch)
 	}
 	return all, nil
 }
@@ -277,8 +277,8 @@ func (l *Ledger) Health(ctx context.Context) (observe.Health, error) {
 	return readHealth(ctx, &l.documents, &l.reservations)
 }
 
-// takeObject returns a reader for one object, which giveBackObject reuses later.
-func (l *Ledger) takeObject() *objectReader {
+// acquireReader returns a reader for one object, which giveBackObject reuses later.
+func (l *Ledger) acquireReader() *objectReader {
 	r, _ := l.objects.Get().(*objectReader)
 	if r == nil {
 		r = &objectReader{}
@@ -287,9 +287,9 @@ func (l *Ledger) takeObject() *objectReader {
 	return r
 }
 
-// giveBackObject clears a reader, so that it keeps no result alive, and makes it available to later
+// releaseReader clears a reader, so that it keeps no result alive, and makes it available to later
 // reads.
-func (l *Ledger) giveBackObject(r *objectReader) {
+func (l *Ledger) releaseReader(r *objectReader) {
 	*r = objectReader{key: r.key, read: r.read, visit: r.visit}
 	l.objects.Put(r)
 }

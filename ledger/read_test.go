@@ -78,7 +78,7 @@ func TestIterators_CallerWrites_DoesNotBlock(t *testing.T) {
 // The events of a small log describe in full what happened.
 func TestEvents_SmallLog_DescribesEveryEvent(t *testing.T) {
 	l := inMemory(t, Options{Now: epoch, TruthKey: truthKey()})
-	l.engine.Chances.Sampler = steadySampler()
+	l.engine.Chances.Values = steadySampler()
 	two := policy.Fixed(eps(t, "2"))
 	define(t, l, vote())
 	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Policy: two, Cap: eps(t, "3")})
@@ -116,7 +116,7 @@ func TestEvents_SmallLog_DescribesEveryEvent(t *testing.T) {
 
 func TestObject_ShowsBudgetAndLevels(t *testing.T) {
 	l := inMemory(t, Options{})
-	l.engine.Chances.Sampler = steadySampler()
+	l.engine.Chances.Values = steadySampler()
 	define(t, l, vote())
 	define(t, l, smoker())
 	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann", "ann b", "an"}, Policy: policy.Fixed(eps(t, "2")), Cap: eps(t, "3")})

@@ -434,7 +434,7 @@ func erase(r *evidence.SoldResponse, salt, withheld says.Hex) {
 // requests.
 func TestReceipt_TrueValuesAndKeys_AreNotInIt(t *testing.T) {
 	o := newIssuer(t, 1)
-	o.engine.Chances.Sampler = uniformSampler(5)
+	o.engine.Chances.Values = uniformSampler(5)
 	sellers(t, o.Ledger, "2", "5", "ann", "bob")
 	r := purchase(t, "SECRET-KEY", "acme", "0.5")
 	r.Truth = truthsOf(map[string]string{"ann": "no", "bob": "blank"})
@@ -452,7 +452,7 @@ func TestReceipt_TrueValuesAndKeys_AreNotInIt(t *testing.T) {
 	}
 	// With the same responses, other truths make the same receipt.
 	other := newIssuer(t, 1)
-	other.engine.Chances.Sampler = uniformSampler(5)
+	other.engine.Chances.Values = uniformSampler(5)
 	sellers(t, other.Ledger, "2", "5", "ann", "bob")
 	r.Truth = truthsOf(map[string]string{"ann": "yes", "bob": "yes"})
 	sell(t, other.Ledger, r)

@@ -38,23 +38,25 @@ func (l *Ledger) Reconcile(ctx context.Context, r api.ReconcileRequest) (api.Rec
 		return api.ReconcileResult{}, api.ErrReadOnly
 	}
 	if r.Members == nil || r.Gone < 0 {
-		return api.ReconcileResult{}, errs.Invalid("no table is given, or %d are expected to be gone", r.Gone)
+		return api.ReconcileResult{}, errs.Invalid("reconcile: Members is not set, or Gone (%d) is negative", r.Gone)
 	}
 	asOf, err := engine.Read(ctx, &l.engine, func(s *state.State) (uint64, error) {
 		if r.AsOf > s.Counters.Events {
-			return 0, errs.Invalid("a table as of event %d, of a log with %d", r.AsOf, s.Counters.Events)
+			return 0, errs.Invalid("AsOf is event %d, but the log has %d events", r.AsOf, s.Counters.Events)
 		}
 		return cmp.Or(r.AsOf, s.Counters.Events), nil
 	})
 	if err != nil {
 		return api.ReconcileResult{}, err
 	}
-	x := enrollment.Reconciliation{Executor: &l.requests, AsOf: asOf, Withdraw: r.Withdraw, Progress: r.Progress}
-	if x.Table, err = l.readTable(ctx, r.Members); err != nil {
+	reconciliation := enrollment.Reconciliation{
+		Executor: &l.requests, AsOf: asOf, Withdraw: r.Withdraw, Progress: r.Progress,
+	}
+	if reconciliation.Table, err = l.readTable(ctx, r.Members); err != nil {
 		return api.ReconcileResult{}, err
 	}
-	defer x.Table.Close()
-	plan, err := x.Plan(ctx)
+	defer reconciliation.Table.Close()
+	plan, err := reconciliation.Plan(ctx)
 	if err != nil {
 		return api.ReconcileResult{}, err
 	}
@@ -71,7 +73,7 @@ func (l *Ledger) Reconcile(ctx context.Context, r api.ReconcileRequest) (api.Rec
 	if r.DryRun {
 		return out, nil
 	}
-	done, err := x.Run(ctx, plan)
+	done, err := reconciliation.Run(ctx, plan)
 	if err != nil {
 		return api.ReconcileResult{}, err
 	}

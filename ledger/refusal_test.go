@@ -366,7 +366,7 @@ func TestOutcome_SweepRefusals_ShareOneLimit(t *testing.T) {
 			t.Errorf("question %d: %d listed of %d, want %d of %d", question, len(got.Refusals), got.Refused, want, len(part))
 		}
 	}
-	check.That(t, o.Left == 3*len(part), "%d left out", o.Left)
+	check.That(t, o.RefusedCount == 3*len(part), "%d left out", o.RefusedCount)
 }
 
 // A forged log may claim that other events are refusals.
@@ -375,7 +375,7 @@ func TestRefusals_ForgedSettledEvent_IsCorrupt(t *testing.T) {
 		first, refused uint64
 		want           string
 	}{
-		"others":     {1, 2, "refuses nobody"},
+		"others":     {1, 2, "is not a refusal"},
 		"before all": {1, 1 << 40, "settles"},
 	} {
 		l := voters(t, inMemory(t, Options{}), "1", "ann")

@@ -65,7 +65,7 @@ func (l *Ledger) describeReserved(s *state.State, number uint64, r state.Sale) (
 	}
 	c, ok := begun.Change.(*event.Reserved)
 	if !ok {
-		return out, errs.Corrupt(nil, "event %d makes no reservation", begun.Number)
+		return out, errs.Corrupt(nil, "event %d is not a reservation", begun.Number)
 	}
 	last := begun.Number + c.Objects + c.Refused + 1
 	end, err := s.Settlement(last)

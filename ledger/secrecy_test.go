@@ -69,7 +69,7 @@ func dayWithoutTruth(t *testing.T, q api.Question, s *rrchain.Sampler, truth fun
 	store := &kv.Memory{}
 	begin(t, store)
 	l := openMemory(t, store, Options{Now: epoch})
-	l.engine.Chances.Sampler, l.engine.Salts = s, steadySalts(2)
+	l.engine.Chances.Values, l.engine.Salts = s, steadySalts(2)
 	diary := q
 	diary.Name = "diary"
 	define(t, l, q)
@@ -278,7 +278,7 @@ func releaseOfDamaged(t *testing.T, q api.Question) error {
 // The true values that a request got are overwritten when it ends, and names find only their own.
 func TestTrueValues_Forget_OverwritesThem(t *testing.T) {
 	first, second := []int32{1, rules.NoTruth}, []int32{2}
-	var x rules.Told
+	var x rules.TrueValues
 	x.Add([]string{"ann", "cid"}, first)
 	x.Add([]string{"eve"}, second)
 	for name, want := range map[string]int32{"ann": 1, "cid": rules.NoTruth, "eve": 2} {

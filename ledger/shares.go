@@ -12,7 +12,7 @@ import (
 )
 
 // sharesOf returns the shares of the question's values, and the p-value of the test for
-// disagreement between levels. In all encodings the counts of a level are as [counting] has them.
+// disagreement between levels. In all encodings the counts of a level are as [tallySum] has them.
 func sharesOf(
 	q *event.Question, o estimate.Options, levels []estimate.Counts,
 ) (shares []estimate.Frequency, p float64, err error) {
@@ -37,8 +37,8 @@ func countedOutputs(q *event.Question, epsilon privacy.Epsilon) int {
 	return len(q.Values)
 }
 
-// counting adds up tallies of a question. They must be added in rising ε.
-type counting struct {
+// tallySum adds up tallies of a question. They must be added in rising ε.
+type tallySum struct {
 	Question *event.Question   // the question of the tallies
 	Chains   uint64            // the number of chains in the ledger
 	total    uint64            // chains counted so far
@@ -47,10 +47,10 @@ type counting struct {
 
 // Add adds one tally. taken selects the number of chains to count. Each chain may be counted only
 // once, so Add returns [errs.ErrCorrupt] for more chains than exist, and no sum overflows.
-func (c *counting) Add(key state.TallyKey, t state.Tally, taken func(state.Tallied) uint64) error {
+func (c *tallySum) Add(key state.TallyKey, t state.Tally, taken func(state.Tallied) uint64) error {
 	m := countedOutputs(c.Question, key.Epsilon)
 	if int(key.Value) >= m || c.Question.Encoding == "unary" && key.Value != 0 {
-		return errs.Corrupt(nil, "question %q has %d responses at ε=%s, and a tally of response %d", c.Question.Name,
+		return errs.Corrupt(nil, "question %q has %d possible responses at ε=%s, and a tally of response %d", c.Question.Name,
 			m, key.Epsilon, key.Value)
 	}
 	if err := t.Fit(c.Question); err != nil {
@@ -61,7 +61,7 @@ func (c *counting) Add(key state.TallyKey, t state.Tally, taken func(state.Talli
 		return nil
 	}
 	if n > c.Chains-c.total {
-		return errs.Corrupt(nil, "question %q: more responses are counted than there are chains", c.Question.Name)
+		return errs.Corrupt(nil, "question %q: its tallies count more responses than there are chains", c.Question.Name)
 	}
 	c.total += n
 	if last := len(c.Levels) - 1; last < 0 || c.Levels[last].Epsilon != key.Epsilon {

@@ -26,10 +26,10 @@ import (
 // After any other error the standby is closed; open it again.
 func (l *Ledger) TakeOver(ctx context.Context) (next *Ledger, err error) {
 	if !l.engine.Standby {
-		return nil, errs.Invalid("only a standby takes over")
+		return nil, errs.Invalid("take over: this ledger is not a standby")
 	}
 	if !l.takingOver.TryLock() {
-		return nil, fmt.Errorf("take over: another call does: %w", api.ErrInUse)
+		return nil, fmt.Errorf("another takeover is in progress: %w", api.ErrInUse)
 	}
 	defer l.takingOver.Unlock()
 	if err := errors.Join(errs.Context(ctx), l.engine.Queue.Check()); err != nil {

@@ -53,27 +53,27 @@ func (l *Ledger) ChangeTerms(ctx context.Context, r api.ChangeTermsRequest) (api
 		return api.ChangeTermsResult{}, err
 	}
 	terms := enrollment.Terms{Policy: r.Policy, Cap: r.Cap, Consent: r.Consent}
-	x := enrollment.TermsChange{
+	change := enrollment.TermsChange{
 		Request: enrollment.Request{
 			Executor: &l.requests, Key: r.Key, Id: termsForm(&r, all), Question: q, Partial: r.Partial,
 			Progress: r.Progress,
 		},
 		List: enrollment.List{Names: all, Each: []enrollment.Terms{terms}},
 	}
-	done, err := x.Run(ctx)
+	done, err := change.Run(ctx)
 	if err != nil {
 		return api.ChangeTermsResult{}, err
 	}
 	return api.ChangeTermsResult{
 		Changed: int(done.Counts[enrollment.Done]), Unchanged: int(done.Counts[enrollment.Unchanged]),
-		Refused: done.Refused, Unlisted: done.Left - len(done.Refused), First: done.First, Last: done.Last,
+		Refused: done.Refused, Unlisted: done.RefusedCount - len(done.Refused), First: done.First, Last: done.Last,
 	}, nil
 }
 
 // checkTerms returns an error for a request that names no terms, or has an invalid key or consent.
 func checkTerms(r *api.ChangeTermsRequest) error {
 	if r.Policy == nil && r.Cap.IsZero() {
-		return errs.Invalid("neither a policy nor a cap is given")
+		return errs.Invalid("neither Policy nor Cap is set: set the terms to change")
 	}
 	err := event.CheckName("idempotency key", r.Key)
 	if r.Consent != "" {

@@ -248,7 +248,7 @@ func viewsAfterChange(t *testing.T, anns string) (seen string, reported [][]stri
 	beginWithKey(t, s, public)
 	clock := newClock(epoch())
 	l := openMemory(t, s, Options{Now: clock.read, Signer: signer, Logger: zerolog.New(log).Level(zerolog.TraceLevel)})
-	l.engine.Chances.Sampler, l.requests.Sampler, l.engine.Salts = steadySampler(), medians(), steadySalts(9)
+	l.engine.Chances.Values, l.requests.Sampler, l.engine.Salts = steadySampler(), medians(), steadySalts(9)
 	must(t, l.useKeys(t.Context(), truthKey(), nil, api.NoiseKeys{}))
 	define(t, l, vote())
 	define(t, l, smoker())

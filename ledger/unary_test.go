@@ -330,14 +330,14 @@ func TestSell_CanceledBetweenDraws_ChangesNothing(t *testing.T) {
 	define(t, l, vote())
 	enrollUnder(t, l, "vote", market(t, "3"), "3", crowd(5)...)
 	ctx, cancel := context.WithCancel(t.Context())
-	l.engine.Chances.Sampler = &rrchain.Sampler{Random: exact.ReplayBits(func(p []byte) {
+	l.engine.Chances.Values = &rrchain.Sampler{Random: exact.ReplayBits(func(p []byte) {
 		cancel()
 		_, _ = rand.Read(p)
 	})}
 	unchanged(t, l.engine.Store, func() {
 		wantErr(t, check.Err(l.Sell(ctx, purchase(t, "k", "acme", "1"))), context.Canceled)
 	})
-	l.engine.Chances.Sampler = new(rrchain.Sampler)
+	l.engine.Chances.Values = new(rrchain.Sampler)
 	s := sell(t, l, purchase(t, "k", "acme", "1"))
 	check.That(t, s.Draws == 5, "the same request again returned %+v", s)
 }

@@ -50,15 +50,15 @@ func (l *Ledger) Verify(ctx context.Context, r api.VerifyRequest) (api.Verificat
 
 // verify is Verify with given limits on work and memory. It reports the audit to the observer.
 func (l *Ledger) verify(ctx context.Context, r api.VerifyRequest, at audit.Pace) (api.Verification, error) {
-	asked := audit.Request{
+	request := audit.Request{
 		Checkpoints: r.Checkpoints, Verifiers: r.Verifiers, Progress: r.Progress,
 		MissingJournal: l.engine.MissingJournal, Exhausted: l.engine.Observer != nil,
 	}
 	if r.Report != nil {
-		asked.Report = func(p audit.Finding) { r.Report(api.Finding(p)) }
+		request.Report = func(p audit.Finding) { r.Report(api.Finding(p)) }
 	}
 	began := time.Now()
-	done, err := audit.Run(ctx, auditing{l}, asked, at)
+	done, err := audit.Run(ctx, auditing{l}, request, at)
 	l.engine.Observe(func(o observe.Observer) {
 		o.Audited(observe.Audit{
 			Duration: time.Since(began), Events: done.Events, Problems: done.Problems, Exhausted: done.Exhausted,
@@ -68,9 +68,9 @@ func (l *Ledger) verify(ctx context.Context, r api.VerifyRequest, at audit.Pace)
 	return api.Verification{Head: done.Head, Objects: done.Objects, Problems: done.Problems}, err
 }
 
-// sound verifies a ledger, and returns the first problem as an error. It ignores problems of kind
+// verifySound verifies a ledger, and returns the first problem as an error. It ignores problems of kind
 // clock, because events with a wrong time must be kept all the same.
-func (l *Ledger) sound(ctx context.Context, progress func(done, total uint64)) (api.Verification, error) {
+func (l *Ledger) verifySound(ctx context.Context, progress func(done, total uint64)) (api.Verification, error) {
 	problems, first := 0, ""
 	found, err := l.Verify(ctx, api.VerifyRequest{Progress: progress, Report: func(p api.Finding) {
 		if p.Kind != audit.ProblemClock {
@@ -91,16 +91,16 @@ func (l *Ledger) auditCopy(ctx context.Context) error {
 	log, began := &l.engine.Log, time.Now()
 	const text = "auditing a file that may be a copy"
 	log.Now(func(log *zerolog.Logger) { log.Info().Msg(text) })
-	told := began
-	found, err := l.sound(ctx, func(done, total uint64) {
-		if now := time.Now(); now.Sub(told) >= time.Second {
-			told = now
+	lastLogged := began
+	found, err := l.verifySound(ctx, func(done, total uint64) {
+		if now := time.Now(); now.Sub(lastLogged) >= time.Second {
+			lastLogged = now
 			log.Now(func(log *zerolog.Logger) { log.Info().Uint64("events", done).Uint64("last", total).Msg(text) })
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("the file seems to be a copy, and is not what a ledger was at one instant; "+
-			"copy a ledger by Backup, or when it is closed: %w", err)
+		return fmt.Errorf("the file seems to be a copy that was made during writes: "+
+			"copy a ledger with Backup, or while it is closed: %w", err)
 	}
 	log.Now(func(log *zerolog.Logger) {
 		line := log.Info().Uint64("events", found.Events).Dur("duration", time.Since(began))

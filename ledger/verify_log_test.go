@@ -396,7 +396,7 @@ func TestVerify_PageDamaged_AuditsTheRest(t *testing.T) {
 	files, missing, forged, others := 0, 0, 0, 0
 	for _, p := range findings(t, l, api.VerifyRequest{}) {
 		switch {
-		case p.Kind == "file" && strings.Contains(p.Text, fmt.Sprintf("page %d:", marked/page)):
+		case p.Kind == "file" && strings.Contains(p.Text, fmt.Sprintf("page %d ", marked/page)):
 			files++
 		case p.Kind == "chain" && strings.HasSuffix(p.Text, "the record is missing"):
 			missing++

@@ -315,7 +315,7 @@ func tamperings(t *testing.T) map[string]tampering {
 		"chains":           sumTampering("the number of chains", func(c *state.Counters) any { return c.Chains }, func(c *state.Counters) { c.Chains++ }),
 		"buyers":           sumTampering("the number of buyers", func(c *state.Counters) any { return c.Buyers }, func(c *state.Counters) { c.Buyers++ }),
 		"numbers of sales": sumTampering("the number of sales and reservations", func(c *state.Counters) any { return c.Sales }, func(c *state.Counters) { c.Sales++ }),
-		"sales":            sumTampering("the number of sales carried out", func(c *state.Counters) any { return c.Sold }, func(c *state.Counters) { c.Sold++ }),
+		"sales":            sumTampering("the number of executed sales", func(c *state.Counters) any { return c.Sold }, func(c *state.Counters) { c.Sold++ }),
 		"revenue":          sumTampering("the revenue", func(c *state.Counters) any { return c.Revenue }, func(c *state.Counters) { c.Revenue-- }),
 		"refusals":         sumTampering("the number of refusals that no request settles", func(c *state.Counters) any { return c.Refused }, func(c *state.Counters) { c.Refused++ }),
 		"charges":          sumTampering("the number of objects charged for no answer", func(c *state.Counters) any { return c.Charges.Objects }, func(c *state.Counters) { c.Charges.Objects++ }),

@@ -25,8 +25,8 @@ type Sampler struct {
 	bits *exact.Bits
 	// These caches hold the values that all draws from the same law share, for the most recent
 	// laws. All of them are public.
-	shapes map[shaped]*shape
-	curves map[curved]*curve
+	shapes map[shapeKey]*shape
+	curves map[curveKey]*curve
 }
 
 // random returns the stream of random bits.
@@ -37,14 +37,14 @@ func (s *Sampler) random() *exact.Bits {
 	return s.bits
 }
 
-// mostKept limits the number of cached laws of each kind.
-const mostKept = 64
+// maxCached limits the number of cached laws of each kind.
+const maxCached = 64
 
-// kept returns the cached value of a key. If there is none, it creates and caches one.
-func kept[K comparable, V any](all *map[K]V, key K, newV func() V) V {
+// cachedValue returns the cached value of a key. If there is none, it creates and caches one.
+func cachedValue[K comparable, V any](all *map[K]V, key K, newV func() V) V {
 	v, found := (*all)[key]
 	if !found {
-		if v = newV(); *all == nil || len(*all) >= mostKept {
+		if v = newV(); *all == nil || len(*all) >= maxCached {
 			*all = make(map[K]V)
 		}
 		(*all)[key] = v
@@ -67,7 +67,7 @@ func kept[K comparable, V any](all *map[K]V, key K, newV func() V) V {
 // between the boundary and large distances.
 func (s *Sampler) Draw(at Place, epsilon privacy.Epsilon) (int, error) {
 	if epsilon.IsZero() {
-		return 0, invalid("an answer at ε = 0 tells nothing")
+		return 0, invalid("ε is 0; an answer needs ε > 0")
 	}
 	k := len(at.Order)
 	if k < 2 || k > maxOutputs || at.Distance < unreachable {
@@ -136,16 +136,16 @@ type curve struct {
 	growth []uint64         // by prefix, the number of steps that each multiply it by e^ε
 }
 
-// curved is the key of a curve.
-type curved struct {
+// curveKey is the key of a curve.
+type curveKey struct {
 	epsilon privacy.Epsilon
 	outputs int
 	prec    uint
 }
 
 // curveAt returns the curve of an ε and a number of outputs.
-func (s *Sampler) curveAt(c curved) *curve {
-	return kept(&s.curves, c, func() *curve {
+func (s *Sampler) curveAt(c curveKey) *curve {
+	return cachedValue(&s.curves, c, func() *curve {
 		e := exact.Exp(c.epsilon.Nano(), c.prec)
 		starts := make([]exact.Interval, c.outputs-1)
 		for i := range starts {
@@ -166,7 +166,7 @@ func farthest(epsilon privacy.Epsilon) uint64 {
 // With g growing steps, S = 1 − e^(−ε(d−g))·(1 − e^(εg)·S(0)). No sum grows by more than a factor
 // of maxOutputs.
 func (l answerLaw) cumulative(prec uint) []exact.Interval {
-	one, c := exact.Int(1), l.sampler.curveAt(curved{l.epsilon, l.outputs, prec})
+	one, c := exact.Int(1), l.sampler.curveAt(curveKey{l.epsilon, l.outputs, prec})
 	sums := make([]exact.Interval, len(c.starts))
 	for i, start := range c.starts {
 		g := min(l.distance, c.growth[i])

@@ -29,9 +29,9 @@ func lawAt(epsilon privacy.Epsilon, outputs int, distance uint64) []float64 {
 	return law
 }
 
-// The exact law is that of Line from the default boundary law, and with two outputs the balanced
-// optimum.
-func TestAnswerLawIsThatOfTheLine(t *testing.T) {
+// The exact law must be that of graph.Privacy.Law from the default boundary law, and with two
+// outputs the balanced optimum.
+func TestDraw_AnswerLaw_IsThatOfTheLine(t *testing.T) {
 	for _, text := range []string{"0.001", "0.01", "0.1", "0.5", "1", "2", "5", "30"} {
 		epsilon := epsilonOf(t, text)
 		for _, k := range []int{2, 3, 4, 7, 40, 500} {
@@ -49,7 +49,7 @@ func TestAnswerLawIsThatOfTheLine(t *testing.T) {
 				if k == 2 {
 					e := epsilon.Float64()
 					wrong := math.Exp(-e*float64(d)) / (1 + math.Exp(e))
-					if wrong > 1e-60 && math.Abs(got[1]-wrong) > 1e-12*wrong { // 256 bits of 1 − wrong tell no less
+					if wrong > 1e-60 && math.Abs(got[1]-wrong) > 1e-12*wrong { // 256 bits of 1 − wrong do not show less
 						t.Fatalf("ε=%s, d=%d: wrong with probability %v, want %v", text, d, got[1], wrong)
 					}
 				}
@@ -58,8 +58,8 @@ func TestAnswerLawIsThatOfTheLine(t *testing.T) {
 	}
 }
 
-// Growth ends where the prefix passes 1/(e^ε+1), found by stepping.
-func TestGrowthSteps(t *testing.T) {
+// Growth ends where the prefix passes 1/(e^ε+1), which the test finds by single steps.
+func TestGrowthSteps_AgreeWithSingleSteps(t *testing.T) {
 	for _, text := range []string{"0.0001", "0.01", "0.1", "0.7", "1.5", "3"} {
 		epsilon := epsilonOf(t, text)
 		e := math.Exp(epsilon.Float64())
@@ -75,9 +75,9 @@ func TestGrowthSteps(t *testing.T) {
 	}
 }
 
-// At the smallest ε and many outputs, growth takes more than 2³² steps. Prefix sums of neighbours
-// just there must keep to e^ε.
-func TestGrowthStepsBeyond32Bits(t *testing.T) {
+// At the smallest ε with many outputs, growth takes more than 2³² steps. Around that distance,
+// prefix sums of neighbours may differ by a factor of at most e^ε.
+func TestGrowthSteps_MoreThan32Bits_StayPrivate(t *testing.T) {
 	epsilon := epsilonOf(t, "0.000000001")
 	steps, sampler := growthSteps(epsilon, 160)[0], new(Sampler)
 	want := uint64(math.Log(160./2) * 1e9)
@@ -92,8 +92,8 @@ func TestGrowthStepsBeyond32Bits(t *testing.T) {
 	}
 }
 
-// A guess that is off is put right in either direction.
-func TestGrowthStepsCorrectsItsGuess(t *testing.T) {
+// A guess that is too small or too large is corrected.
+func TestCorrectSteps_WrongGuess_IsCorrected(t *testing.T) {
 	epsilon := epsilonOf(t, "0.1")
 	for i, want := range growthSteps(epsilon, 50) {
 		for _, guess := range []uint64{0, 1, want, want + 1, want + 5} {
@@ -110,7 +110,7 @@ func replayed(b byte) *Sampler {
 	})}
 }
 
-func TestDrawAtTheEnds(t *testing.T) {
+func TestDraw_ExtremeBits_ReturnsFirstOrLastOutput(t *testing.T) {
 	order := []int{2, 0, 3, 1}
 	for _, d := range []int64{0, 1, 50, math.MaxInt64} {
 		for _, text := range []string{"0.000000001", "1", "1000"} {
@@ -128,7 +128,7 @@ func TestDrawAtTheEnds(t *testing.T) {
 	}
 }
 
-func TestDrawRefuses(t *testing.T) {
+func TestDraw_InvalidPlaceOrEpsilon_IsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		at      Place
 		epsilon string
@@ -146,7 +146,7 @@ func TestDrawRefuses(t *testing.T) {
 }
 
 // 10,000 draws against the law, in the quick form 4,000.
-func TestDrawFollowsTheLaw(t *testing.T) {
+func TestDraw_SystemRandomness_FollowsTheLaw(t *testing.T) {
 	s, at, epsilon := new(Sampler), Place{Order: []int{1, 2, 0}, Distance: 1}, epsilonOf(t, "0.6")
 	counts, law := map[int]int{}, map[int]float64{}
 	for range testenv.Tries(4_000, 10_000, 10_000) {
@@ -159,7 +159,7 @@ func TestDrawFollowsTheLaw(t *testing.T) {
 	stattest.Cells(counts, law).Holds(t, "the draws")
 }
 
-func TestPickReadsTheOrder(t *testing.T) {
+func TestPick_ReturnsTheOutputOfARank(t *testing.T) {
 	order := []int{5, 0, 1023, 7}
 	for rank, want := range order {
 		check.Equal(t, pick(order, rank), want, "rank %d", rank)
@@ -171,9 +171,9 @@ func keepAt(k int, from, to privacy.Epsilon) float64 {
 	return retention(int64(k), from, to, 128).Float64()
 }
 
-// A degraded answer is ε₁-private for every pair of laws that ε₂ allows: the worst of them are on
-// the edges of what is allowed, which the grid contains.
-func TestDegradedAnswersArePrivate(t *testing.T) {
+// A degraded answer must be ε₁-private for every pair of laws that ε₂ allows. The worst pairs are
+// extreme ones, which the grid contains.
+func TestDegrade_AllPairsOfLaws_IsPrivate(t *testing.T) {
 	for _, c := range []struct{ from, to string }{{"1", "0.5"}, {"2", "0.1"}, {"0.3", "0.29"}, {"6", "3"}, {"0.01", "0.001"}} {
 		from, to := epsilonOf(t, c.from), epsilonOf(t, c.to)
 		e1, e2 := math.Exp(to.Float64()), math.Exp(from.Float64())
@@ -197,15 +197,15 @@ func TestDegradedAnswersArePrivate(t *testing.T) {
 	}
 }
 
-// With two outputs, what is randomized response at ε₂ becomes randomized response at ε₁.
-func TestDegradingTwoOutputsIsThatOfChains(t *testing.T) {
+// With two outputs, randomized response at ε₂ becomes randomized response at ε₁.
+func TestDegrade_TwoOutputs_IsThatOfChains(t *testing.T) {
 	from, to := epsilonOf(t, "2"), epsilonOf(t, "0.5")
 	lambda := func(e privacy.Epsilon) float64 { return math.Tanh(e.Float64() / 2) }
 	got, want := keepAt(2, from, to), lambda(to)/lambda(from)
 	check.That(t, math.Abs(got-want) <= 1e-14, "retention %v, want %v", got, want)
 }
 
-func TestDegradeAtTheEnds(t *testing.T) {
+func TestDegrade_ExtremeBitsAndInvalidArguments(t *testing.T) {
 	one, half := epsilonOf(t, "1"), epsilonOf(t, "0.5")
 	got, err := replayed(0).Degrade(4, 2, one, half)
 	check.That(t, err == nil && got == 2, "bits of 0 give %d, %v; want the answer itself", got, err)

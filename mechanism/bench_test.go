@@ -8,7 +8,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// What an answer about a panel costs, but for reading the panel and recording the answer.
+// BenchmarkAnswer measures an answer about a panel, without reading the panel and recording the
+// answer.
 func BenchmarkAnswer(b *testing.B) {
 	values := []string{"yes", "no", "blank"}
 	place := func(text string, counts ...int64) mechanism.Place {

@@ -24,7 +24,7 @@ import (
 // outputs.
 func (s *Sampler) Degrade(outputs, answer int, from, to privacy.Epsilon) (int, error) {
 	if outputs < 2 || outputs > maxOutputs || answer < 0 || answer >= outputs {
-		return 0, invalid("answer %d of %d outputs", answer, outputs)
+		return 0, invalid("answer %d is not an output of a query with %d outputs", answer, outputs)
 	}
 	if to.IsZero() || !to.Less(from) {
 		return 0, invalid("an answer at ε = %v cannot be degraded to ε = %v", from, to)

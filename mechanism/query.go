@@ -42,8 +42,8 @@ const (
 //     [Query.PlaceAddRemove], which hides that number, the answer no reveals something: there is a
 //     boundary, and the answer is drawn.
 //   - A plurality asks which value is the most frequent. Its outputs are the values. The rainbow
-//     of a dataset ranks the values by their counts. Of equally frequent values, the one with the lower
-//     number comes first.
+//     of a dataset ranks the values by their counts. Of equally frequent values, the one with the
+//     lower number is first.
 //   - A winner asks the same, with the same outputs and the same true answer. But only a change of
 //     the most frequent value leads to another region. Its rainbow has that value first and all the
 //     others in order of their numbers.
@@ -93,11 +93,11 @@ func winner() Query { return Query{kind: kindWinner} }
 func (q Query) Validate(values int) error {
 	switch {
 	case q.kind == 0:
-		return invalid("a query that asks nothing")
+		return invalid("the query is the zero value; create it with ParseQuery")
 	case values < 2 || values > maxOutputs:
 		return invalid("%d values; 2 to %d are possible", values, maxOutputs)
 	case q.value < 0 || q.value >= values:
-		return invalid("there is no value %d among %d", q.value, values)
+		return invalid("value %d of the query is not one of 0 to %d", q.value, values-1)
 	}
 	return nil
 }

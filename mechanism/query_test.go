@@ -16,7 +16,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// countGraph is an explicit graph whose vertices are datasets, each with its counts.
+// countGraph is an explicit graph whose vertices are datasets with their counts.
 type countGraph struct {
 	*graph.Graph
 	rel    relation
@@ -187,11 +187,10 @@ func queriesOf(m int, largest int64) []Query {
 
 const (
 	mostRecords = 8
-	// truncatedAt is the size of the largest dataset in the explicit graphs of addRemove, which
-	// stand for the infinite one. A distance d found there at a dataset of n records is right if
-	// n+d+1 is at most truncatedAt: what the smaller graph lacks can make distances only too large;
-	// and if the true one were less, the d or fewer steps that lead out of the region would add no
-	// more than d records and lie in the smaller graph too.
+	// truncatedAt is the size of the largest dataset in the explicit graphs of addRemove, which are
+	// finite parts of the infinite graph. A distance d at a dataset of n records is correct if
+	// n+d+1 is at most truncatedAt. A missing vertex can only make distances too large. If the true
+	// distance were less, its path would add fewer than d records, and be in the finite part too.
 	truncatedAt = 18
 )
 
@@ -209,7 +208,7 @@ func queryGraphs(t *testing.T, test func(*testing.T, *countGraph)) {
 	}
 }
 
-func TestQueryPlaceEqualsExplicitGraph(t *testing.T) {
+func TestQueryPlace_AgreesWithExplicitGraph(t *testing.T) {
 	queryGraphs(t, func(t *testing.T, cg *countGraph) {
 		for _, q := range queriesOf(len(cg.counts[0]), mostRecords) {
 			p := cg.preferencesOf(t, q)
@@ -236,7 +235,7 @@ func (cg *countGraph) trusts(t *testing.T, v int, distance int64) bool {
 	return within
 }
 
-func TestQueryPositionMovesByAtMostOne(t *testing.T) {
+func TestPlacePosition_Neighbours_DifferByAtMostOne(t *testing.T) {
 	queryGraphs(t, func(t *testing.T, cg *countGraph) {
 		for _, q := range queriesOf(len(cg.counts[0]), mostRecords) {
 			places := cg.places(t, q)
@@ -292,7 +291,7 @@ func TestDraw_OnAllDatasets_IsPrivate(t *testing.T) {
 	})
 }
 
-// A distance that is one too large must not pass the test above.
+// The test before must fail for distances that are one too large.
 func TestDraw_WrongDistance_IsNotPrivate(t *testing.T) {
 	cg := compositionGraph(t, substitution, 3, 8, 8)
 	for _, q := range []Query{majority(0), winner(), plurality()} {
@@ -314,10 +313,10 @@ func TestDraw_WrongDistance_IsNotPrivate(t *testing.T) {
 	}
 }
 
-// What the documentation says of Plurality and Winner: with randomized response on the boundary,
-// whose first probability is at least 1/(1+e^ε) if e^(2ε) ≥ k−1, the probabilities of all other
-// outputs then shrink alike. Else earlier outputs gain from later ones.
-func TestQueryErrorsFavourOrderOnlyForSmallEpsilon(t *testing.T) {
+// The documentation states this for plurality and winner. With randomized response on the boundary,
+// the first probability is at least 1/(1+e^ε) if e^(2ε) ≥ k−1. Then the probabilities of all other
+// outputs shrink equally. Otherwise earlier outputs gain from later ones.
+func TestQuery_WrongOutputs_FollowOrderOnlyForSmallEpsilon(t *testing.T) {
 	for k := 3; k <= 12; k++ {
 		edge := math.Log(float64(k-1)) / 2
 		for _, factor := range []float64{0.25, 0.5, 0.9, 1.001, 1.5, 4} {
@@ -338,8 +337,8 @@ func TestQueryErrorsFavourOrderOnlyForSmallEpsilon(t *testing.T) {
 	}
 }
 
-// sequences are all real datasets of n people who each hold one of the given values; a value of −1
-// stands for a person who takes no part.
+// sequences returns all datasets of n people who each have one of the given values. The value −1
+// means that the person takes no part.
 func sequences(n, lowest, m int) [][]int {
 	all := [][]int{nil}
 	for range n {
@@ -354,11 +353,11 @@ func sequences(n, lowest, m int) [][]int {
 	return all
 }
 
-// Counts suffice: they map real datasets to counts by a morphism (neighbours become neighbours)
-// along which each neighbour of the counts comes from a neighbour of the dataset. So paths can be
-// carried down and lifted, and distances are equal. In a dataset of all n people nobody is left to
-// be added.
-func TestQueryCountsSuffice(t *testing.T) {
+// Counts suffice, because they map datasets to counts by a morphism: neighbours become neighbours,
+// and each neighbour of the counts is the image of a neighbour of the dataset. So paths can be
+// mapped and lifted, and distances are equal. In a dataset of all n people, no person is left to be
+// added.
+func TestQueryPlace_CountsAlone_HaveTheSameDistances(t *testing.T) {
 	countsOf := func(dataset []int, m int) []int64 {
 		counts := make([]int64, m)
 		for _, value := range dataset {
@@ -401,8 +400,8 @@ func TestQueryCountsSuffice(t *testing.T) {
 	}
 }
 
-// Where an addition or removal moves a difference of counts by 1, a substitution moves it by 2.
-func TestQueryRelations(t *testing.T) {
+// An addition or removal changes a difference of counts by 1, and a substitution by 2.
+func TestQueryPlace_Substitution_HalvesTheDistance(t *testing.T) {
 	for n := range int64(mostRecords + 1) {
 		for counts := range compositions(n, 4) {
 			for _, q := range queriesOf(4, mostRecords) {
@@ -421,7 +420,7 @@ func TestQueryRelations(t *testing.T) {
 	}
 }
 
-func TestQueryWinnerIsNoNearerThanRanking(t *testing.T) {
+func TestQueryPlace_Winner_IsNoNearerThanPlurality(t *testing.T) {
 	for m := 2; m <= 4; m++ {
 		for counts := range compositions(mostRecords, m) {
 			for _, rel := range []relation{substitution, addRemove} {
@@ -434,7 +433,7 @@ func TestQueryWinnerIsNoNearerThanRanking(t *testing.T) {
 	}
 }
 
-func TestQueryLargeCounts(t *testing.T) {
+func TestQueryPlace_LargeCounts_DoNotOverflow(t *testing.T) {
 	const big = int64(1) << 62
 	for _, test := range []struct {
 		q       Query
@@ -466,8 +465,9 @@ func TestQueryLargeCounts(t *testing.T) {
 	}
 }
 
-// Ties stay in order among many values too, where sorting works otherwise than among few.
-func TestQueryManyTies(t *testing.T) {
+// Ties must keep the order of values also among many values, for which the sort uses another
+// method.
+func TestQueryPlace_ManyTies_KeepTheOrder(t *testing.T) {
 	counts := make([]int64, 200)
 	for value := range counts {
 		counts[value] = int64(value * 37 % 4)
@@ -479,14 +479,14 @@ func TestQueryManyTies(t *testing.T) {
 	}
 }
 
-func TestQueryDocumentedDistances(t *testing.T) {
+func TestQueryPlace_DocumentedExample_HasItsDistances(t *testing.T) {
 	counts := []int64{500, 300, 11, 11}
 	d := mustPlace(t, winner(), counts, addRemove).Distance
 	check.That(t, d == 200, "winner: distance %d", d)
 	check.Equal(t, mustPlace(t, plurality(), counts, addRemove).Distance, 0, "plurality: distance")
 }
 
-func TestQueryRefused(t *testing.T) {
+func TestQueryPlace_InvalidQueryOrCounts_IsRefused(t *testing.T) {
 	two := []int64{2468, 1357}
 	for name, test := range map[string]struct {
 		q      Query
@@ -506,12 +506,12 @@ func TestQueryRefused(t *testing.T) {
 			place, err := test.q.place(test.counts, test.rel)
 			check.Need(t, errors.Is(err, privacy.ErrInvalid) && place.Order == nil, "%+v, %v", place, err)
 			check.That(t, !strings.Contains(err.Error(), "2468") && !strings.Contains(err.Error(), "1357"),
-				"%q tells a count", err)
+				"%q contains a count", err)
 		})
 	}
 }
 
-func TestQueryPlaceLeavesCountsAlone(t *testing.T) {
+func TestQueryPlace_LeavesTheCountsUnchanged(t *testing.T) {
 	counts := []int64{1, 5, 3}
 	for _, q := range queriesOf(3, 5) {
 		mustPlace(t, q, counts, substitution)
@@ -519,10 +519,10 @@ func TestQueryPlaceLeavesCountsAlone(t *testing.T) {
 	check.That(t, slices.Equal(counts, []int64{1, 5, 3}), "%v", counts)
 }
 
-// FuzzQueryPlace checks that a place is right among its neighbours, at sizes that no graph can
-// hold: a distance is that to the boundary if and only if it is 0 where a neighbour has another
-// rainbow, differs by at most 1 between neighbours of one region, and has a smaller one beside it
-// if above 0.
+// FuzzQueryPlace checks places at sizes that no explicit graph can hold. Distances are those to the
+// boundary if and only if three conditions hold: a distance is 0 where a neighbour has another
+// rainbow; it differs by at most 1 between neighbours of one region; and a distance above 0 has a
+// smaller neighbour.
 func FuzzQueryPlace(f *testing.F) {
 	f.Add([]byte{5, 0, 0, 3, 0, 0}, uint8(1), 0, int64(0), false)
 	f.Add([]byte{1, 62, 0, 1, 61, 1, 0, 0, 9}, uint8(3), 0, int64(0), true)

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-func TestParseQueryRoundTrip(t *testing.T) {
+func TestParseQuery_Text_ParsesBack(t *testing.T) {
 	values := []string{"yes", "no", "a:b", "", ":", "1:2", "ja, vielleicht", "\xff", "plurality"}
 	for text, want := range map[string]Query{
 		"majority:yes":                      majority(0),
@@ -37,7 +37,7 @@ func TestParseQueryRoundTrip(t *testing.T) {
 	}
 }
 
-func TestParseQueryRefuses(t *testing.T) {
+func TestParseQuery_InvalidText_IsRefused(t *testing.T) {
 	yesNo := []string{"yes", "no"}
 	for _, test := range []struct {
 		text   string
@@ -77,7 +77,7 @@ func TestParseQueryRefuses(t *testing.T) {
 	}
 }
 
-func TestQueryAnswers(t *testing.T) {
+func TestQueryAnswers_NameTheOutputs(t *testing.T) {
 	values := []string{"red", "green", "blue"}
 	for q, want := range map[Query][]string{
 		majority(2): {"no", "yes"}, threshold(0, 1): {"no", "yes"}, plurality(): values, winner(): values,
@@ -114,8 +114,8 @@ func FuzzParseQuery(f *testing.F) {
 	})
 }
 
-// Queries come from files and strangers. What it takes to read them follows their bytes.
-func TestReadersTakeNotMuchMoreMemoryThanTheirInput(t *testing.T) {
+// Queries are untrusted input. The memory to parse one is proportional to its length.
+func TestParseQuery_HostileText_TakesMemoryLinearInText(t *testing.T) {
 	const size, fixed, times = 1 << 20, 1 << 20, 200 // growing lists are copied several times
 	fill := func(begin, item, end string) string { return begin + strings.Repeat(item, size/len(item)) + end }
 	query := func(text string) func() error {

@@ -30,9 +30,8 @@ func rankLawAt(nano int64, noise scoreTable, law []*big.Rat, z int64) []float64 
 	return total
 }
 
-// TestRanksOfTwoAreTheUnbalancedOptimum compares, for answers yes with the probability α where the
-// last no could still be yes, with the closed form on both sides.
-func TestRanksOfTwoAreTheUnbalancedOptimum(t *testing.T) {
+// For the answer yes with probability α at the boundary, the closed form must hold on both sides.
+func TestRank_TwoOutputs_IsTheUnbalancedOptimum(t *testing.T) {
 	for _, c := range []struct {
 		epsilon string
 		size    int64
@@ -57,9 +56,8 @@ func TestRanksOfTwoAreTheUnbalancedOptimum(t *testing.T) {
 	}
 }
 
-// TestRanksHaveTheLawsOfTheLine is the same for more outputs, with zeros among their probabilities
-// and some that are small.
-func TestRanksHaveTheLawsOfTheLine(t *testing.T) {
+// The same for more outputs, some with probability 0 or a small one.
+func TestRank_ManyOutputs_HasTheLawsOfTheLine(t *testing.T) {
 	for _, c := range []struct {
 		epsilon string
 		size    int64
@@ -85,9 +83,9 @@ func TestRanksHaveTheLawsOfTheLine(t *testing.T) {
 	}
 }
 
-// TestRanksFollowTheirLaw draws scores, raises them and ranks both: all ranks have the laws of
-// their ε, for different boundaries.
-func TestRanksFollowTheirLaw(t *testing.T) {
+// Scores are drawn and raised, and both are ranked. All ranks must have the laws of their ε, for
+// different boundaries.
+func TestRank_SystemRandomness_FollowsItsLaw(t *testing.T) {
 	const z = 2
 	laws := [2][]*big.Rat{fractions("1/10", "3/10", "6/10"), fractions("1/4", "3/4")}
 	epsilons := [2]string{"0.3", "0.8"}
@@ -122,9 +120,8 @@ func lineLaw(t *testing.T, epsilon string, law []*big.Rat, z int) []float64 {
 	return check.Value((graph.Privacy{Epsilon: epsilonOf(t, epsilon).Float64()}).Law(boundary, z))(t)
 }
 
-// TestRanksOfFarScores takes scores and laws at which the numbers involved are closest to 0, to 1
-// and to each other.
-func TestRanksOfFarScores(t *testing.T) {
+// For these scores and laws, the probabilities are closest to 0, to 1 and to each other.
+func TestRank_ExtremeScores_AreExact(t *testing.T) {
 	close := new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Lsh(big.NewInt(1), 256))
 	nearly := new(big.Rat).Sub(big.NewRat(1, 1), close)
 	s := new(Sampler)
@@ -150,7 +147,7 @@ func TestRanksOfFarScores(t *testing.T) {
 	}
 }
 
-func TestRankRefuses(t *testing.T) {
+func TestRank_InvalidScoreOrLaw_IsRefused(t *testing.T) {
 	one := epsilonOf(t, "1")
 	half := fractions("1/2", "1/2")
 	for name, c := range map[string]struct {

@@ -64,7 +64,7 @@ func (s Score) Output() int { return answerYes &^ int(s.Value>>63) }
 // check refuses a score that no Sampler draws. The error does not contain the value.
 func (s Score) check() error {
 	if s.Epsilon.IsZero() || s.Value < -maxScore || s.Value > maxScore {
-		return invalid("not a score: ε = %v, or a value of a size above 2^61", s.Epsilon)
+		return invalid("not a score: ε = %v is 0, or the absolute value is above 2^61", s.Epsilon)
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func (s Score) check() error {
 // as ±2⁶⁰. The number of steps does not depend on the position.
 func (s *Sampler) Raise(last Score, to privacy.Epsilon, at Place) (Score, error) {
 	if !last.Epsilon.Less(to) {
-		return Score{}, invalid("a raise to ε = %v must lie above the last ε = %v", to, last.Epsilon)
+		return Score{}, invalid("raising to ε = %v, which is not above the last ε = %v", to, last.Epsilon)
 	}
 	if len(at.Order) < 2 || at.Distance < unreachable {
 		return Score{}, invalid("not a place of a query")
@@ -149,15 +149,15 @@ type shape struct {
 	above, below exact.Interval // the extra weights at the neighbours; below without the factor of the slope
 }
 
-// shaped is the key of a shape: a law and a precision.
-type shaped struct {
+// shapeKey is the key of a shape: a law and a precision.
+type shapeKey struct {
 	law  scoreLaw
 	prec uint
 }
 
 // shapeOf returns the shape of a law at a precision.
 func (s *Sampler) shapeOf(l scoreLaw, prec uint) *shape {
-	return kept(&s.shapes, shaped{l, prec}, func() *shape { return newShape(l, prec) })
+	return cachedValue(&s.shapes, shapeKey{l, prec}, func() *shape { return newShape(l, prec) })
 }
 
 func newShape(l scoreLaw, prec uint) *shape {
@@ -241,7 +241,7 @@ func (p *placed) guess(word uint64) int64 {
 	before := math.Ceil(math.Log(upTo*-math.Expm1(-tail)) / tail)
 	low := math.Ceil(-math.Log1p(-(upTo-outside-above)*flat)/slope) - 1
 	high := math.Ceil(-math.Log((over-below-beyond)*flat+across*math.Exp(-slope))/slope) - 1
-	behind := distance + math.Ceil(math.Log(beyond/over)/tail)
+	after := distance + math.Ceil(math.Log(beyond/over)/tail)
 	u := min(max(low, 0), distance)
 	if upTo > over {
 		u = min(max(high, 0), distance)
@@ -250,7 +250,7 @@ func (p *placed) guess(word uint64) int64 {
 	case upTo <= outside:
 		u = before
 	case over < beyond:
-		u = behind
+		u = after
 	}
 	return int64(max(min(u, maxScore), -maxScore))
 }

@@ -87,9 +87,9 @@ func integer(t *testing.T, text string) int64 {
 	return check.Value(strconv.ParseInt(text, 10, 64))(t)
 }
 
-// TestScoresAgreeWithTheReferenceNumbers compares the laws with numbers made by another program
-// (testdata/README.md): the first score, the one raised from it, and the step down.
-func TestScoresAgreeWithTheReferenceNumbers(t *testing.T) {
+// Another program computed the laws of a first score, of a raise and of a degradation
+// (testdata/README.md).
+func TestScoreLaw_AgreesWithVectors(t *testing.T) {
 	near := func(got, want float64) bool {
 		return math.Abs(got-want) <= 1e-15*max(1, want) && math.Abs(got-want) <= 1e-12*want
 	}
@@ -121,7 +121,7 @@ func TestScoresAgreeWithTheReferenceNumbers(t *testing.T) {
 	}
 }
 
-// chain has the laws of the scores at three ε, in all the orders in which they can be drawn.
+// chain holds the laws of the scores at three ε, for all orders of drawing.
 type chain struct {
 	epsilon                           [3]privacy.Epsilon
 	first, second, third              scoreTable // the first score there is
@@ -163,11 +163,10 @@ func (c chain) joints(z int64, y [3]int64) []float64 {
 	}
 }
 
-// TestScoresHaveOneLawAndOnePrice enumerates three scores on a piece of the lattice, for all
-// positions near the boundary. In whatever order they are drawn they have the same joint law. Its
-// ratio for two neighbours is that of the highest score alone, so at most e^ε of the highest, which
-// it reaches.
-func TestScoresHaveOneLawAndOnePrice(t *testing.T) {
+// The test enumerates three scores on a part of the lattice, for all positions near the boundary.
+// For every order of drawing they must have the same joint law. Its ratio for two neighbours must
+// be that of the highest score alone, which is at most e^ε for the highest ε and reaches it.
+func TestScores_AnyOrder_HaveOneJointLawAndCostTheHighest(t *testing.T) {
 	const size, near = 16, 5
 	for _, levels := range [][]string{{"0.9", "1.1", "1.6"}, {"0.02", "0.5", "0.500000001"}, {"0.3", "2.5", "6"}} {
 		c := newChain(t, size, levels...)
@@ -203,11 +202,10 @@ func eachScores(size int64, visit func(y [3]int64)) {
 	}
 }
 
-// TestRaisedAnswersAreOptimal sums over the first score, up to a size; beyond, the probability is
-// at most 2α^(size−|z|+1)/(1+α), and less than 10⁻¹⁴. The answers of a first score, of a raised
-// one, of one below it and of one inserted are all wrong with the probability of the balanced
-// optimum.
-func TestRaisedAnswersAreOptimal(t *testing.T) {
+// The answers of a first, a raised, a degraded and an inserted score must be wrong with the
+// probability of the balanced optimum. The test sums over the first score up to a size. The
+// probability of larger ones is at most 2α^(size−|z|+1)/(1+α), which is below 10⁻¹⁴.
+func TestScores_FirstRaisedOrInserted_AnswerOptimally(t *testing.T) {
 	const size = 44
 	low, mid, high := epsilonOf(t, "0.9"), epsilonOf(t, "1.3"), epsilonOf(t, "1.7")
 	first := newScoreTable(scoreLaw{at: low.Nano()}, 0, size)
@@ -263,8 +261,8 @@ func TestRaisedAnswersAreOptimal(t *testing.T) {
 	}
 }
 
-// A first score's answer has the law of Draw, exactly, at every ε and distance.
-func TestScoresAnswerAsDrawDoes(t *testing.T) {
+// The answer of a first score has exactly the law of Draw, at every ε and distance.
+func TestScore_FirstAnswer_HasTheLawOfDraw(t *testing.T) {
 	for _, text := range []string{"0.000000001", "0.01", "1", "30", "1000"} {
 		epsilon := epsilonOf(t, text)
 		for _, d := range []int64{0, 1, 5, 1000, 1 << 31} {
@@ -285,7 +283,7 @@ func placeOf(z int64) Place {
 	return Place{Order: []int{0, 1}, Distance: -z - 1}
 }
 
-// drawn counts scores around a center, those farther off than a width together at the ends.
+// drawn counts scores around a center. Scores at a distance above the width count at the ends.
 func drawn(n int, center, width int64, draw func() int64) map[int64]int {
 	counts := map[int64]int{}
 	for range n {
@@ -294,7 +292,7 @@ func drawn(n int, center, width int64, draw func() int64) map[int64]int {
 	return counts
 }
 
-// around is the law of such counts, from the probabilities that a score is at most so much.
+// around returns the law of such counts, from the cumulative probabilities of a score.
 func around(center, width int64, atMost func(y int64) float64) map[int64]float64 {
 	law, before := map[int64]float64{}, 0.0
 	for off := -width; off < width; off++ {
@@ -306,11 +304,10 @@ func around(center, width int64, atMost func(y int64) float64) map[int64]float64
 	return law
 }
 
-// TestScoresFollowTheirLaws draws with the bits of the operating system: at small, middle and large
-// ε, near the boundary and 2⁴⁰ away from it, with the last score near the position and far from it.
-// The laws are those of the code, which other tests compare; the counts of first scores refute four
-// times the ε.
-func TestScoresFollowTheirLaws(t *testing.T) {
+// Scores are drawn at small, middle and large ε, near the boundary and 2⁴⁰ away from it, with the
+// last score near the position and far from it. The laws are those of the code, which other tests
+// verify. For first scores, the law of four times the ε must fail the test.
+func TestRaise_SystemRandomness_FollowsItsLaw(t *testing.T) {
 	const far = 1 << 40
 	for _, c := range []struct {
 		low, high string // low is "" for a first score
@@ -350,8 +347,8 @@ func TestScoresFollowTheirLaws(t *testing.T) {
 	}
 }
 
-// TestScoresBetweenFollowTheirLaws does the same for scores without a position.
-func TestScoresBetweenFollowTheirLaws(t *testing.T) {
+// The same for scores that are drawn without a position.
+func TestBetween_SystemRandomness_FollowsItsLaw(t *testing.T) {
 	above, at := Score{epsilonOf(t, "1.4"), 3}, epsilonOf(t, "0.8")
 	for _, below := range []Score{{}, {epsilonOf(t, "0.3"), -2}, {epsilonOf(t, "0.79"), 3}} {
 		s := new(Sampler)
@@ -370,9 +367,9 @@ func TestScoresBetweenFollowTheirLaws(t *testing.T) {
 	}
 }
 
-// TestScoresAtTheEnds takes the smallest and largest ε, positions and scores: each draw ends, and
-// lands where the law has nearly all of its probability.
-func TestScoresAtTheEnds(t *testing.T) {
+// For the smallest and largest ε, positions and scores, each draw must end, and be where the law
+// has nearly all of its probability.
+func TestScores_ExtremeEpsilonsAndPositions_AreInRange(t *testing.T) {
 	const bound = maxScore
 	tiny, nano, huge, full := epsilonOf(t, "0.000000001"), epsilonOf(t, "0.000000002"), epsilonOf(t, "999.999999999"), epsilonOf(t, "1000")
 	s := new(Sampler)
@@ -402,9 +399,9 @@ func TestScoresAtTheEnds(t *testing.T) {
 	}
 }
 
-// TestDecayEnclosesItsPowers compares with exponentials up to e^1000, also beyond the powers that
-// can be told from 0: there, as everywhere, the true one must be inside.
-func TestDecayEnclosesItsPowers(t *testing.T) {
+// The exact power must be inside the interval, up to e^1000, also for powers that cannot be
+// distinguished from 0.
+func TestDecay_EnclosesItsPowers(t *testing.T) {
 	for _, nano := range []int64{1, 1_000_000, 700_000_000, 10_000_000_000} {
 		for _, prec := range []uint{64, 192, 400} {
 			d := newDecay(exact.Exp(nano, prec), nano, prec)
@@ -425,9 +422,8 @@ func TestDecayEnclosesItsPowers(t *testing.T) {
 	}
 }
 
-// A score of bits that are all 0 lies low, of bits that are all 1 high, and the ends of the answer
-// are these.
-func TestScoresOfGivenBits(t *testing.T) {
+// Bits that are nearly all 0 give a negative score, and bits that are nearly all 1 a positive one.
+func TestScore_ExtremeBits_AreLowOrHigh(t *testing.T) {
 	for _, c := range []struct {
 		bits byte
 		low  bool
@@ -444,7 +440,7 @@ func TestScoresOfGivenBits(t *testing.T) {
 	}
 }
 
-func TestScoresRefuse(t *testing.T) {
+func TestScores_InvalidArguments_AreRefused(t *testing.T) {
 	one, two, three := epsilonOf(t, "1"), epsilonOf(t, "2"), epsilonOf(t, "3")
 	s, at := new(Sampler), placeOf(4)
 	raise := func(last Score, to privacy.Epsilon, at Place) error { _, err := s.Raise(last, to, at); return err }
@@ -473,7 +469,7 @@ func TestScoresRefuse(t *testing.T) {
 		wants := name == "three outputs" || name == "no boundary"
 		check.That(t, errors.As(err, &reason) == wants, "%s: %v", name, err)
 		if err != nil && strings.ContainsAny(err.Error(), "79") { // digits of the extreme values, and of no bound
-			t.Errorf("%s tells a value: %v", name, err)
+			t.Errorf("%s: the error contains a value: %v", name, err)
 		}
 	}
 	err := raise(Score{}, one, Place{Order: []int{2, 1, 0}})
@@ -482,10 +478,10 @@ func TestScoresRefuse(t *testing.T) {
 	check.That(t, strings.Contains(err.Error(), "boundary"), "the reason is missing: %v", err)
 }
 
-// TestAnswersAloneAreNoDegradation is why a score must be kept. The balanced answers at e^ε = 2 and
-// 4 near a boundary are no degradation of each other: a degradation that is right on the boundary,
-// where the odds of the answers are the same on both sides, is wrong one step away.
-func TestAnswersAloneAreNoDegradation(t *testing.T) {
+// This is why a score must be stored. Near a boundary, the balanced answer at e^ε = 2 is not a
+// degradation of the one at 4. A channel that is correct on the boundary, where the odds of the
+// answers are the same on both sides, is wrong one step away.
+func TestBalancedAnswers_WithoutScore_AreNoDegradation(t *testing.T) {
 	answers := func(growth int64, depth int) *finite.Matrix {
 		boundary := []*big.Rat{big.NewRat(growth, growth+1), big.NewRat(1, growth+1)}
 		return check.Value(finite.NewMatrix(lineLaws(big.NewRat(growth, 1), boundary, -depth, depth-1)))(t)
@@ -499,9 +495,8 @@ func TestAnswersAloneAreNoDegradation(t *testing.T) {
 	}
 }
 
-// TestScoresBetweenTheEndsAreScores draws below the largest scores there are: half of the draws
-// would be larger.
-func TestScoresBetweenTheEndsAreScores(t *testing.T) {
+// The score above is the largest possible, so half of the draws would be larger without the limit.
+func TestBetween_ExtremeScores_ReturnsValidScores(t *testing.T) {
 	s := new(Sampler)
 	for _, end := range []int64{maxScore, -maxScore} {
 		for range 100 {
@@ -511,10 +506,9 @@ func TestScoresBetweenTheEndsAreScores(t *testing.T) {
 	}
 }
 
-// TestPowersAreOfFullLength looks at the numbers that a score's law is made of. A power that may
-// depend on the truth must not be a short number, 0 or 1: it would be quicker to multiply, and tell
-// by the time.
-func TestPowersAreOfFullLength(t *testing.T) {
+// A power that may depend on the true data must not be 0, 1 or another short number. A
+// multiplication by it would be faster, and the time would reveal it.
+func TestDecay_Powers_HaveFullLength(t *testing.T) {
 	const prec, nano = 256, 500_000_000
 	d := newDecay(exact.Exp(nano, prec), nano, prec)
 	for n := range uint64(20) {
@@ -549,10 +543,10 @@ func randomPlace(random *rand.Rand) placed {
 	return p
 }
 
-// A guess is right, whatever the law and the distance: else a draw would take thirty times as long
-// now and then, and when tells something. Where U begins with many equal bits, 64 of them do not
-// tell, and it may be wrong.
-func TestGuessesAreRight(t *testing.T) {
+// For any law and distance the guess must nearly always be right. Otherwise some draws would take
+// thirty times as long, and that would reveal information. It may be wrong if U begins with many
+// equal bits, because 64 bits then do not decide.
+func TestGuess_AnyLawAndDistance_IsNearlyAlwaysRight(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	wrong, tries := 0, testenv.Tries(200, 2000, 20_000)
 	for range tries {
@@ -571,17 +565,16 @@ func TestGuessesAreRight(t *testing.T) {
 	check.That(t, wrong <= tries/1000, "%d of %d guesses are wrong", wrong, tries)
 }
 
-// What is remembered of laws is bounded, and a sampler draws the same from one that it has
-// forgotten.
-func TestWhatIsKeptOfLawsIsBounded(t *testing.T) {
+// The caches of laws are bounded, and a law that was removed from the cache is computed again.
+func TestSampler_ManyLaws_CacheIsBounded(t *testing.T) {
 	s := new(Sampler)
 	first := s.shapeOf(scoreLaw{at: 1e9}, 192)
-	check.That(t, s.shapeOf(scoreLaw{at: 1e9}, 192) == first, "a law is made twice")
-	for n := range int64(3 * mostKept) {
+	check.That(t, s.shapeOf(scoreLaw{at: 1e9}, 192) == first, "a cached law is computed again")
+	for n := range int64(3 * maxCached) {
 		s.shapeOf(scoreLaw{at: 2e9 + n}, 192)
-		s.curveAt(curved{epsilonOf(t, fmt.Sprintf("1.%03d", n)), 3, 192})
+		s.curveAt(curveKey{epsilonOf(t, fmt.Sprintf("1.%03d", n)), 3, 192})
 	}
-	check.That(t, len(s.shapes) <= mostKept && len(s.curves) <= mostKept,
+	check.That(t, len(s.shapes) <= maxCached && len(s.curves) <= maxCached,
 		"%d and %d laws are kept", len(s.shapes), len(s.curves))
 	again := s.shapeOf(scoreLaw{at: 1e9}, 192)
 	a, b := again.left.Float64(), first.left.Float64()

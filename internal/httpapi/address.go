@@ -19,10 +19,10 @@ func SocketPath(address string) (path string, isSocket bool, err error) {
 	case !isSocket:
 		return "", false, nil
 	case path == "":
-		return "", true, fmt.Errorf("%w: the address unix: has no path, such as unix:panel.db.sock", api.ErrInvalid)
+		return "", true, fmt.Errorf("%w: the address unix: has no path; an example is unix:panel.db.sock", api.ErrInvalid)
 	case path[0] == '@':
 		return "", true, fmt.Errorf("%w: the address %s: abstract sockets are not supported, because any local user "+
-			"can bind one; a file of that name is unix:./%s", api.ErrInvalid, address, path)
+			"can bind one; write unix:./%s for a file of that name", api.ErrInvalid, address, path)
 	case strings.ContainsRune(path, 0):
 		return "", true, fmt.Errorf("%w: the address unix:… has a zero byte in its path", api.ErrInvalid)
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// TestSocketPath: an address means the same to a server and to its clients, and is never the name
-// of an abstract socket, which any local user can bind.
-func TestSocketPath(t *testing.T) {
+// An address means the same to servers and clients, and never names an abstract socket, which any
+// local user can bind.
+func TestSocketPath_AbstractSocket_IsErrInvalid(t *testing.T) {
 	for address, want := range map[string]string{"unix:a.sock": "a.sock", "unix:/run/a": "/run/a", "unix:./@a": "./@a", "unix:a@b": "a@b"} {
 		path, is, err := SocketPath(address)
 		check.That(t, path == want && is && err == nil, "%s: %q, %v, %v; want %q", address, path, is, err, want)

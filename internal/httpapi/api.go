@@ -38,9 +38,9 @@ type Page[Item any] struct {
 // value is not given. "" means that the object has no value.
 type Truths map[string]string
 
-// Aside describes refused objects of a request in a way that only the host may see, see
+// HostDetails describes refused objects of a request in a way that only the host may see, see
 // [api.RaiseResult].
-type Aside struct {
+type HostDetails struct {
 	// Changed are the refused objects whose true value differs from the one of their first draw.
 	Changed []string `json:"truth_changed,omitempty"`
 	// Invalid are the refused objects whose true value is not a value of the question.
@@ -109,7 +109,7 @@ type Raise struct {
 // Raised is an [api.RaiseResult].
 type Raised struct {
 	api.RaiseResult
-	Aside
+	HostDetails
 }
 
 // Advance is an [api.AdvanceRequest].
@@ -121,7 +121,7 @@ type Advance struct {
 // AdvancedQuestion is an [api.Advanced].
 type AdvancedQuestion struct {
 	api.Advanced
-	Aside
+	HostDetails
 }
 
 // Advanced is an [api.AdvanceResult].
@@ -131,8 +131,8 @@ type Advanced struct {
 	Last      uint64             `json:"last"`      // the last event
 }
 
-// Inquiry is an [api.AnswerRequest].
-type Inquiry struct {
+// PanelQuery is an [api.AnswerRequest].
+type PanelQuery struct {
 	api.AnswerRequest
 	Truths Truths `json:"truths,omitempty"` // true values by object, of the panel
 }
@@ -140,7 +140,7 @@ type Inquiry struct {
 // Answered is an [api.AnswerResult].
 type Answered struct {
 	api.AnswerResult
-	Aside
+	HostDetails
 }
 
 // Health is an [observe.Health]. For a ledger that has stopped, it has only the host and the
@@ -167,7 +167,7 @@ type Sell struct {
 // Sold is an [api.Sale].
 type Sold struct {
 	api.Sale
-	Aside
+	HostDetails
 }
 
 // Reserve is an [api.ReserveRequest].
@@ -258,7 +258,7 @@ func Panel(request any) (named int, others bool) {
 		return len(r.Objects), r.All
 	case *Raise:
 		return len(r.Objects), r.All
-	case *Inquiry:
+	case *PanelQuery:
 		return len(r.Objects), r.All
 	case *Enrolment:
 		return len(r.Objects), false

@@ -9,10 +9,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// Every request and result goes over the API whole: each field of package api has a field of the
-// same name here, except those given, which are functions, or are sent in a header, in the path or
-// among the truths.
-func TestTheAPIHasEachField(t *testing.T) {
+// Each field of package api has a field of the same name here. The exceptions are functions, and
+// fields that are sent in a header, in the path or as true values.
+func TestTypes_HaveEachFieldOfPackageAPI(t *testing.T) {
 	for _, c := range []struct {
 		here, there any
 		but         string
@@ -27,7 +26,7 @@ func TestTheAPIHasEachField(t *testing.T) {
 		{Advance{}, api.AdvanceRequest{}, "Key Truth Progress"},
 		{AdvancedQuestion{}, api.Advanced{}, ""},
 		{Advanced{}, api.AdvanceResult{}, ""},
-		{Inquiry{}, api.AnswerRequest{}, "Key Truth"},
+		{PanelQuery{}, api.AnswerRequest{}, "Key Truth"},
 		{Answered{}, api.AnswerResult{}, ""},
 		{AnswerQuote{}, api.AnswerQuote{}, ""},
 		{Sell{}, api.SellRequest{}, "Key Truth Progress"},
@@ -48,7 +47,7 @@ func TestTheAPIHasEachField(t *testing.T) {
 			but[name] = true
 		}
 		for _, field := range reflect.VisibleFields(there) {
-			short := strings.TrimPrefix(field.Name, "Truth") // as in Aside
+			short := strings.TrimPrefix(field.Name, "Truth") // as in HostDetails
 			check.That(t, hasInJSON(here, field.Name) || hasInJSON(here, short) || but[field.Name] || field.Anonymous,
 				"%v lacks %s of %v", here, field.Name, there)
 			delete(but, field.Name)
@@ -57,7 +56,8 @@ func TestTheAPIHasEachField(t *testing.T) {
 	}
 }
 
-// hasInJSON tells whether a struct has a field, its own or an embedded one, that is a key in JSON.
+// hasInJSON reports whether a struct has a field, its own or an embedded one, that is a key in
+// JSON.
 func hasInJSON(t reflect.Type, name string) bool {
 	for _, field := range reflect.VisibleFields(t) {
 		if field.Name == name && field.Tag.Get("json") != "-" && field.Tag.Get("json") != "" {
@@ -67,9 +67,8 @@ func hasInJSON(t reflect.Type, name string) bool {
 	return false
 }
 
-// What is asked for by a key can be told from everything else that is asked for by it: times to the
-// nanosecond, in the same words.
-func TestDurations(t *testing.T) {
+// A duration is read from text, and written to the nanosecond in one form.
+func TestDuration_Text_RoundTrips(t *testing.T) {
 	var d Duration
 	err := d.UnmarshalText([]byte("15m"))
 	check.That(t, err == nil && d == 15*60e9, "%v, %v", d, err)

@@ -23,11 +23,11 @@ func Roles() []string { return []string{"operator", "desk", "buyer", "person", "
 func CheckRole(role, whom string) error {
 	switch isNamed := role == "buyer" || role == "person"; {
 	case !slices.Contains(Roles(), role):
-		return fmt.Errorf("there is no role %q; the roles are %q", role, Roles())
+		return fmt.Errorf("unknown role %q: the roles are %q", role, Roles())
 	case isNamed && whom == "":
-		return fmt.Errorf("the role %q is of a buyer or an object, and \"whom\" is missing", role)
+		return fmt.Errorf("the role %q needs \"whom\", the name of a buyer or an object", role)
 	case !isNamed && whom != "":
-		return fmt.Errorf("the role %q is of no buyer or object, and \"whom\" is %q", role, whom)
+		return fmt.Errorf("the role %q has no \"whom\", but it is %q", role, whom)
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ type Token struct {
 func ReadTokens(text []byte) (TokenFile, error) {
 	var file TokenFile
 	if err := json.Unmarshal(text, &file, json.RejectUnknownMembers(true)); err != nil {
-		return file, fmt.Errorf("a file of tokens: %w", err)
+		return file, fmt.Errorf("file of tokens: %w", err)
 	}
 	names, hashes := map[string]bool{}, map[string]bool{}
 	for _, t := range file.Tokens {
@@ -79,12 +79,12 @@ func ReadTokens(text []byte) (TokenFile, error) {
 		switch {
 		case fault != nil:
 		case names[t.Name]:
-			fault = errors.New("the name is there twice")
+			fault = errors.New("the name occurs twice")
 		case hashes[t.SHA256]:
-			fault = errors.New("the hash is there twice")
+			fault = errors.New("the hash occurs twice")
 		}
 		if fault != nil {
-			return file, fmt.Errorf("a file of tokens: %q: %w", t.Name, fault)
+			return file, fmt.Errorf("file of tokens: %q: %w", t.Name, fault)
 		}
 		names[t.Name], hashes[t.SHA256] = true, true
 	}
@@ -105,7 +105,7 @@ func (t Token) fault() error {
 	}
 	hash, err := hex.DecodeString(t.SHA256)
 	if err != nil || len(hash) != sha256.Size || t.SHA256 != strings.ToLower(t.SHA256) {
-		return errors.New("not a SHA-256 in lower-case hexadecimal digits")
+		return errors.New("sha256 is not a SHA-256 in lower-case hexadecimal digits")
 	}
 	return nil
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// maxTold is the maximum number of bytes that a source of true values may answer for each value. A
+// maxValueBytes is the maximum number of bytes that a source of true values may answer for each value. A
 // value has at most 256 bytes.
-const maxTold = 2 << 10
+const maxValueBytes = 2 << 10
 
 // TruthsAt returns a source of true values that asks a URL. The URL comes from the host, never
 // from a request, and must be https, or http on this machine. The source posts
@@ -27,11 +27,11 @@ func TruthsAt(at, token string) (api.TruthFunc, error) {
 	u, err := url.Parse(at)
 	switch {
 	case err != nil:
-		return nil, errors.New("the URL of the true values is none")
+		return nil, errors.New("the URL of the source of true values is malformed")
 	case u.User != nil || u.Fragment != "" || u.Host == "":
-		return nil, errors.New("the URL of the true values must have a host, and neither a user nor a fragment")
+		return nil, errors.New("the URL of the source of true values must have a host, and neither a user nor a fragment")
 	case u.Scheme != "https" && (u.Scheme != "http" || !IsLoopback(u.Hostname())):
-		return nil, errors.New("the URL of the true values must be https://, or http:// on this machine")
+		return nil, errors.New("the URL of the source of true values must be https://, or http:// on this machine")
 	}
 	client := &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -52,30 +52,30 @@ func TruthsAt(at, token string) (api.TruthFunc, error) {
 		if token != "" {
 			request.Header.Set("Authorization", "Bearer "+token)
 		}
-		return told(client, request, len(objects))
+		return requestValues(client, request, len(objects))
 	}, nil
 }
 
-// told sends a request for n values, and returns them.
-func told(client *http.Client, request *http.Request, n int) ([]string, error) {
+// requestValues sends a request for n values, and returns them.
+func requestValues(client *http.Client, request *http.Request, n int) ([]string, error) {
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("the source of true values does not answer: %w", err)
+		return nil, fmt.Errorf("no answer from the source of true values: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the source of true values answers with status %d", response.StatusCode)
+		return nil, fmt.Errorf("the source of true values answered with status %d", response.StatusCode)
 	}
 	var answer struct {
 		Values []string `json:"values"`
 	}
-	body := http.MaxBytesReader(nil, response.Body, int64(n+1)*maxTold)
+	body := http.MaxBytesReader(nil, response.Body, int64(n+1)*maxValueBytes)
 	if err := json.UnmarshalRead(body, &answer, json.RejectUnknownMembers(true)); err != nil {
 		// The error of the decoder could contain a true value.
-		return nil, errors.New("the source of true values answers with something else")
+		return nil, errors.New("the answer of the source of true values is not {\"values\": […]}, or is too long")
 	}
 	if len(answer.Values) != n {
-		return nil, fmt.Errorf("the source of true values answers with %d values for %d objects", len(answer.Values), n)
+		return nil, fmt.Errorf("the source of true values answered with %d values for %d objects", len(answer.Values), n)
 	}
 	return answer.Values, nil
 }

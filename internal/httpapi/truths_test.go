@@ -12,9 +12,9 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// The source at a URL is asked with its token, and what it answers is taken if it can be right; no
-// error repeats it.
-func TestTruthsAt(t *testing.T) {
+// The source sends its token to the URL. It accepts only a valid answer, and no error contains the
+// answer.
+func TestTruthsAt_InvalidAnswer_IsRefusedWithoutItsText(t *testing.T) {
 	var answer http.HandlerFunc
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r) }))
 	defer server.Close()

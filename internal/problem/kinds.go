@@ -45,9 +45,7 @@ const (
 	ReadOnly    = "read-only"
 	Closed      = "closed"
 	Stopped     = "stopped"
-	// Behind means that a standby does not have the requested event yet, or that the journal no
-	// longer has the events that the host lacks.
-	Behind = "behind"
+	Behind      = "behind" // a standby lacks the event, or the journal no longer has events that the host lacks
 	// TooManyFiles means that a file could not be opened at the moment.
 	TooManyFiles = "too-many-files"
 )
@@ -94,42 +92,42 @@ func classes() []class {
 	all := []class{
 		{Unexpected, unexpected, 500, "unexpected", nil, again},
 		{Interrupted, unexpected, 503, "interrupted", context.Canceled, again},
-		{Late, unexpected, 503, "it took too long", context.DeadlineExceeded, again + ": what is done stays done"},
+		{Late, unexpected, 503, "it took too long", context.DeadlineExceeded, again + ": parts that are done are kept"},
 		{Journal, integrity, 500, "file and journal do not belong together", api.ErrJournal, ""},
-		{Behind, unexpected, 503, "this host is behind", journal.ErrTrimmed,
-			"wait as Retry-After says, or ask the host that has the ledger; " +
-				"if it lasts, this host needs a new copy of the ledger"},
+		{Behind, unexpected, 503, "this host does not have the event yet", journal.ErrTrimmed,
+			"wait as Retry-After says, or send the request to the host that has the ledger; " +
+				"if that does not help, this host needs a new copy of the ledger"},
 		{Corrupt, integrity, 500, "damaged", api.ErrCorrupt, ""},
 		{Version, integrity, 500, "another version", api.ErrVersion, ""},
 		{Replaced, integrity, 500, "the file was replaced", api.ErrReplaced, ""},
-		{Checkpoint, integrity, 400, "no checkpoint of a known key", api.ErrCheckpoint,
+		{Checkpoint, integrity, 400, "not a checkpoint signed by a known key", api.ErrCheckpoint,
 			"it may be damaged, or signed by another key than the log key"},
 		{InUse, inUse, 503, "in use", api.ErrInUse, ""},
 		{KeyConflict, conflict, 422, "the idempotency key was used for another request", &api.KeyConflictError{},
 			"use another key, or the request that it was first used for"},
-		{Refused, refusal, 409, "refused", nil, "\"partial\": true leaves them out"},
-		{Price, refusal, 409, "too dear", nil, "raise max_price, or lower epsilon"},
-		{QuoteChanged, refusal, 409, "not what was quoted", nil, "quote again, and ask the buyer"},
+		{Refused, refusal, 409, "refused", nil, "\"partial\": true leaves the refused objects out"},
+		{Price, refusal, 409, "the price is above the limit", nil, "raise max_price, or lower epsilon"},
+		{QuoteChanged, refusal, 409, "not what was quoted", nil, "request a new quote, and ask the buyer"},
 		{Displaced, refusal, 409, "levels on offer would be lost", nil,
-			`"accept_loss": true answers all the same; displaced lists what is lost`},
-		{NotReserved, refusal, 409, "the reservation is not open", &api.ReservationError{}, "charge nothing for it"},
-		{ManyGone, refusal, 409, "too many are gone", nil,
-			"see whether it is the whole table; if it is, say how many are gone"},
-		{Held, unexpected, 503, "what is to be destroyed is held back", &journal.HeldError{},
+			`"accept_loss": true accepts the loss, which displaced lists`},
+		{NotReserved, refusal, 409, "the reservation is not open", &api.ReservationError{}, "do not charge the buyer"},
+		{ManyGone, refusal, 409, "too many objects have no row", nil,
+			"check that the table is complete; if it is, set gone to the number of objects without a row"},
+		{Held, unexpected, 503, "bytes to be destroyed are still in the journal", &journal.HeldError{},
 			"provide what is missing; then " + again},
-		{Forgotten, refusal, 410, "forgotten", api.ErrForgotten, "its responses were destroyed, for good"},
+		{Forgotten, refusal, 410, "forgotten", api.ErrForgotten, "the responses of the object were destroyed, and cannot be restored"},
 		{WrongClock, misuse, 503, "the server's clock is wrong", api.ErrClock,
 			"set the server's clock, or confirm it when the ledger is opened"},
 		{TruthKey, misuse, 409, "no truth key", api.ErrTruthKey,
 			"the server must open the ledger with its truth key"},
 		{NoiseKey, misuse, 409, "no noise key", api.ErrNoiseKey,
 			"the server must open the ledger with all its noise keys"},
-		{Usage, misuse, 501, "nothing is signed here", api.ErrNoSigner,
+		{Usage, misuse, 501, "no signing key", api.ErrNoSigner,
 			"the server must be started with the signing key"},
-		{NoResponses, misuse, 404, "no responses", api.ErrNoResponses, "raise first"},
+		{NoResponses, misuse, 404, "no responses", api.ErrNoResponses, "raise the objects first"},
 		{Unknown, misuse, 404, "unknown", api.ErrUnknown, ""},
 		{NotNew, misuse, 400, "not new", api.ErrNotNew,
-			"without new, the objects that the ledger knows are enrolled as well"},
+			"omit new to enroll objects that the ledger already knows"},
 		{NoCap, misuse, 400, "no cap", api.ErrNoCap, "cap is the largest ε of each person over all questions"},
 		{Invalid, misuse, 400, "invalid", api.ErrInvalid, ""},
 		{ReadOnly, misuse, 409, "open for reading only", api.ErrReadOnly, ""},
@@ -149,19 +147,19 @@ const again = "repeat the request with its key"
 func servedClasses() []class {
 	return []class{
 		{TruthNeeded, misuse, 409, "true values are needed", api.ErrTruthLater,
-			`repeat the request with its key, and with the values of those in needs as "truths"; "" stands for none`},
+			`repeat the request with its key, and with the values of the objects in needs as "truths"; "" means no value`},
 		{TruthFailed, unexpected, 502, "the source of true values failed", api.ErrTruthFailed, again},
 		{SignerFailed, unexpected, 502, "the signer failed", api.ErrSigner,
-			"nothing was signed or handed out; repeat the request when the signer works"},
+			"nothing was signed or returned; repeat the request when the signer works"},
 		{Unauthorized, misuse, 401, "no valid token", nil, "send Authorization: Bearer and a token"},
 		{Forbidden, misuse, 403, "not for this role", nil, ""},
-		{NoRoute, misuse, 404, "nothing is here", nil, "/openapi.json says what is where"},
-		{Method, misuse, 405, "no such method here", nil, "/openapi.json says what is where"},
+		{NoRoute, misuse, 404, "no such path", nil, "/openapi.json lists all paths and methods"},
+		{Method, misuse, 405, "no such method on this path", nil, "/openapi.json lists all paths and methods"},
 		{TooLarge, misuse, 413, "too large", nil, ""},
-		{MediaType, misuse, 415, "no JSON", nil, "send Content-Type: application/json"},
+		{MediaType, misuse, 415, "not JSON", nil, "send Content-Type: application/json"},
 		{TooMany, unexpected, 429, "too many requests", nil, "wait as Retry-After says"},
 		{Busy, unexpected, 503, "busy", nil, "wait as Retry-After says"},
-		{Changed, refusal, 409, "not what was expected", nil, "look again, and confirm that"},
+		{Changed, refusal, 409, "not what was expected", nil, "repeat the dry run, and confirm its result"},
 		{Unreachable, unexpected, 502, "the server cannot be reached", nil, again},
 	}
 }

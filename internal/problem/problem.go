@@ -37,12 +37,12 @@ func At(field, kind, format string, args ...any) *api.Problem {
 }
 
 // TakenOver is the hint of a [Stopped] problem if another host has the ledger now.
-const TakenOver = "another host, which the text names, has taken the ledger over: " +
+const TakenOver = "another host, which detail names, has taken over the ledger: " +
 	"repeat the request there, with its key"
 
 // Restored is the hint of a [Stopped] problem if the journal lacks acknowledged events.
-const Restored = "the journal was put back to an earlier state: do not repeat the request on another host " +
-	"before an operator has found out what is lost (docs/howto/postgres.md, what is lost when)"
+const Restored = "the journal was restored to an earlier state: do not repeat the request on another host " +
+	"before an operator knows what is lost (docs/howto/postgres.md, what is lost when)"
 
 // Of returns a problem that wraps err. If err wraps an [*api.Problem], it returns that one.
 func Of(err error) *api.Problem {
@@ -122,11 +122,11 @@ func addOthers(p *api.Problem, err error) {
 func closedHint(state string) string {
 	switch state {
 	case "captured":
-		return "its sale is made, and may be read by its number: charge nothing again"
+		return "it was sold, and the sale can be read by its number: do not charge the buyer again"
 	case "expired":
-		return "charge nothing for it; cancel it before a charge is refunded; reserve again with another key"
+		return "do not charge the buyer; cancel it before you refund a charge; reserve again with another key"
 	}
-	return "charge nothing for it, and refund what was charged; reserve again with another key"
+	return "do not charge the buyer, and refund what was charged; reserve again with another key"
 }
 
 // truths is the request field with true values.

@@ -29,8 +29,8 @@ func sent(t *testing.T, err error) *api.Problem {
 	return &p
 }
 
-// What a caller branches on arrives elsewhere as it was, and so does the text.
-func TestErrorsArriveAsTheyWere(t *testing.T) {
+// Each error that callers branch on is found in the restored problem, which has the same text.
+func TestRestore_AnyError_IsTheSameErrorWithItsText(t *testing.T) {
 	for _, err := range []error{
 		context.Canceled, context.DeadlineExceeded, api.ErrJournal, api.ErrCorrupt, api.ErrVersion, api.ErrReplaced, api.ErrCheckpoint, api.ErrInUse,
 		&api.KeyConflictError{}, &api.ReservationError{}, api.ErrForgotten, api.ErrClock, api.ErrTruthKey, api.ErrNoiseKey, api.ErrNoSigner, api.ErrNoResponses, api.ErrUnknown,
@@ -48,9 +48,8 @@ func TestErrorsArriveAsTheyWere(t *testing.T) {
 	}
 }
 
-// An error that is several things arrives as all of them: who has the ledger open again after it
-// has stopped does so whatever has stopped it.
-func TestErrorsArriveAsAllThatTheyWere(t *testing.T) {
+// An error that wraps several errors is restored with all of them.
+func TestRestore_JoinedErrors_AreAllFound(t *testing.T) {
 	refused := &api.RefusedError{Question: "q"}
 	for _, errs := range [][]error{
 		{api.ErrStopped, api.ErrCorrupt}, {api.ErrStopped, api.ErrReplaced}, {api.ErrStopped, api.ErrJournal}, {api.ErrStopped, api.ErrClock, api.ErrVersion},
@@ -72,9 +71,9 @@ func TestErrorsArriveAsAllThatTheyWere(t *testing.T) {
 	}
 }
 
-// What errors carry arrives, too. A list that is empty arrives as one that is there: in JSON none
-// is null.
-func TestErrorsArriveWithWhatTheyCarry(t *testing.T) {
+// The data of typed errors is restored. An empty list is restored as an empty list, because no list
+// is null in JSON.
+func TestRestore_TypedErrors_KeepTheirData(t *testing.T) {
 	most := int64(7)
 	at := time.Date(2027, 1, 2, 3, 4, 5, 6, time.UTC)
 	refused := &api.RefusedError{Question: "q", Refused: []api.Refusal{{Object: "ann", Reason: api.ObjectCap, Remedy: "less"}}, Unlisted: 3, TruthChanged: []string{"ann"},
@@ -99,9 +98,9 @@ func TestErrorsArriveWithWhatTheyCarry(t *testing.T) {
 	check.That(t, errors.Is(got, api.ErrPartlyDone) && !errors.Is(sent(t, refused), api.ErrPartlyDone), "%+v", got)
 }
 
-// Each kind has a status, a title and an exit code, and its type leads to it; kinds of later
-// versions are unexpected.
-func TestKinds(t *testing.T) {
+// Each kind has a status, a title, an exit code and a type that links to it. An unknown kind of a
+// later version is unexpected.
+func TestKinds_HaveStatusTitleAndExitCode(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range classes() {
 		p := New(c.kind, "x %d", 5)

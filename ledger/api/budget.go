@@ -67,24 +67,24 @@ func (b *Budget) nearest() string {
 	if len(b.Levels) == 0 {
 		return ""
 	}
-	var would []string
+	var options []string
 	top, all := b.Levels[len(b.Levels)-1], ""
 	if b.Objects > 1 {
 		all = fmt.Sprintf(" for all %d", b.Objects)
 	}
 	if !b.Largest.IsZero() && b.Largest.Less(top.Epsilon) {
-		would = append(would, fmt.Sprintf("ε=%s%s", b.Largest, all))
+		options = append(options, fmt.Sprintf("ε=%s%s", b.Largest, all))
 	}
 	if top.Can > 0 && top.Can < b.Objects {
-		would = append(would, fmt.Sprintf("ε=%s for %d of them", top.Epsilon, top.Can))
+		options = append(options, fmt.Sprintf("ε=%s for %d of them", top.Epsilon, top.Can))
 	}
 	if top.Later > 0 && top.Can+top.Later == b.Objects {
-		would = append(would, fmt.Sprintf("ε=%s%s from %s on", top.Epsilon, all, top.From.Format(time.RFC3339)))
+		options = append(options, fmt.Sprintf("ε=%s%s from %s on", top.Epsilon, all, top.From.Format(time.RFC3339)))
 	}
-	if len(would) == 0 {
+	if len(options) == 0 {
 		return ""
 	}
-	return "; what budgets and terms allow is " + strings.Join(would, ", or ")
+	return "; what budgets and terms allow is " + strings.Join(options, ", or ")
 }
 
 // BudgetRequest requests a [Budget].

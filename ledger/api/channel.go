@@ -27,7 +27,7 @@ type Channel struct {
 func (q Question) Channel(epsilon privacy.Epsilon) (Channel, error) {
 	c := Channel{Encoding: q.Encoding, Values: len(q.Values)}
 	if epsilon.IsZero() {
-		return c, fmt.Errorf("channel: %w: responses have an ε above 0", errs.ErrInvalid)
+		return c, fmt.Errorf("channel: %w: ε is 0, and responses have an ε above 0", errs.ErrInvalid)
 	}
 	m := c.Values
 	switch q.Encoding {

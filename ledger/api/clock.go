@@ -17,8 +17,8 @@ type ClockError struct {
 }
 
 func (e *ClockError) Error() string {
-	return fmt.Sprintf("the clock says %s, the last event of the log is of %s: more than %s ahead it counts only "+
-		"once a person has confirmed it; nothing was changed",
+	return fmt.Sprintf("the clock is at %s, more than %[3]s after the last event of the log at %[2]s: "+
+		"set the clock right, or have an operator confirm it; nothing was changed",
 		e.Clock.Format(time.RFC3339), e.Last.Format(time.RFC3339), days(e.Leap))
 }
 

@@ -273,10 +273,10 @@ func (e *QuoteError) Error() string {
 	}
 	q := &e.Quote
 	if e.Remedy == "paying" && e.MaxPrice != nil {
-		return fmt.Sprintf("question %q: %q would have to pay %d %s (minor units), above its limit of %d%s",
+		return fmt.Sprintf("question %q: the price for buyer %q is %d %s (minor units), above the limit of %d%s",
 			q.Question, q.Buyer, q.Price, q.Currency, *e.MaxPrice, since)
 	}
-	const text = "question %q: the order of %q is not what was quoted as %q: " +
+	const text = "question %q: the order of buyer %q differs from quote %q: " +
 		"it is %d object(s) for %d %s (minor units), %d refused%s"
 	refused := len(q.Refused) + q.Unlisted
 	return fmt.Sprintf(text, q.Question, q.Buyer, e.Expected, q.Objects, q.Price, q.Currency, refused, since)

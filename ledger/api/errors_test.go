@@ -7,8 +7,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// A refusal counts in words, and says each reason no oftener than it must.
-func TestTextOfRefusal(t *testing.T) {
+// The text of a refusal has the number of objects, and names each reason once.
+func TestRefusedError_Text_ListsEachReasonOnce(t *testing.T) {
 	refusals := func(reasons ...Reason) (all []Refusal) {
 		for _, r := range reasons {
 			all = append(all, Refusal{Object: "ann", Reason: r, Remedy: "truth"})
@@ -26,7 +26,7 @@ func TestTextOfRefusal(t *testing.T) {
 		{RefusedError{Question: "q", Refused: refusals(NoTruth, NoTruth, NoTruth, Withdrawn)}, `question "q": refused for 4 objects: 3 no-truth, 1 withdrawn: object "ann"`},
 		// Fewer may be listed than a text shows.
 		{RefusedError{Question: "q", Refused: refusals(NoTruth), Unlisted: 9}, `question "q": refused for 10 objects: object "ann": no-truth (truth helps); and 9 more`},
-		// Of the eleven some may have no true value: nobody has looked.
+		// Some of the eleven may have no true value, which the budget does not check.
 		{RefusedError{Question: "q", Refused: refusals(ObjectCap), Instead: allowed}, "; what budgets and terms allow is ε=1 for 11 of them"},
 	} {
 		if got := c.e.Error(); !strings.HasPrefix(got, c.want) && !strings.HasSuffix(got, c.want) {

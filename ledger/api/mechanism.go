@@ -32,15 +32,15 @@ type Mechanism struct {
 // returns [ErrInvalid] for anything else.
 func (m *Mechanism) UnmarshalJSON(data []byte) error {
 	if len(data) > wire.MaxMechanism {
-		return errs.Invalid("a mechanism of %d bytes; at most %d are possible", len(data), wire.MaxMechanism)
+		return errs.Invalid("the mechanism has %d bytes of JSON: at most %d are possible", len(data), wire.MaxMechanism)
 	}
 	type plain Mechanism
 	var in plain
 	if err := json.Unmarshal(data, &in); err != nil {
-		return fmt.Errorf("%w: a mechanism: %w", errs.ErrInvalid, err)
+		return fmt.Errorf("%w: mechanism: %w", errs.ErrInvalid, err)
 	}
 	if in.Family == nil {
-		return errs.Invalid("a mechanism without a family")
+		return errs.Invalid("the mechanism has no family")
 	}
 	*m = Mechanism(in)
 	return nil

@@ -8,9 +8,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
-// Whoever has a question with a mechanism asks its family for the levels: there is none without,
-// whoever has sent it.
-func TestAMechanismHasAFamily(t *testing.T) {
+// JSON of a mechanism without a family is refused, so that readers can use the levels of the
+// family.
+func TestMechanism_JSONWithoutFamily_IsErrInvalid(t *testing.T) {
 	for _, text := range []string{`{}`, `{"family":null}`, `{"outputs":[["a","b"]]}`} {
 		var q struct {
 			Mechanism *Mechanism `json:"mechanism"`

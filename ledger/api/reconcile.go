@@ -99,6 +99,6 @@ type GoneError struct {
 
 func (e *GoneError) Error() string {
 	const text = "%d of %d objects have no row in the table, %d were expected: " +
-		"so many are withdrawn only if the request says how many (Gone)"
+		"to withdraw them, set Gone to their number"
 	return fmt.Sprintf(text, e.Gone, e.Of, e.Expected)
 }

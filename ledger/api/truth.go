@@ -31,17 +31,17 @@ type TruthFunc func(ctx context.Context, question string, objects []string) (val
 // objects.
 func TruthOf(value string) TruthFunc {
 	type named struct{ question, object string }
-	var of atomic.Pointer[named]
+	var first atomic.Pointer[named]
 	return func(_ context.Context, question string, objects []string) ([]string, error) {
 		if len(objects) != 1 {
-			return nil, fmt.Errorf("%w: TruthOf has the value of one object, and was called for %d: "+
-				"a request about several needs a TruthFunc that looks up the value of each", errs.ErrTruthSource,
+			return nil, fmt.Errorf("%w: TruthOf has the value of one object, but was called for %d: "+
+				"for several objects, use a TruthFunc that returns the value of each", errs.ErrTruthSource,
 				len(objects))
 		}
-		asked := named{question, objects[0]}
-		if !of.CompareAndSwap(nil, &asked) && *of.Load() != asked {
+		called := named{question, objects[0]}
+		if !first.CompareAndSwap(nil, &called) && *first.Load() != called {
 			return nil, fmt.Errorf("%w: TruthOf was called before for another object or question: "+
-				"call TruthOf for each, or use a TruthFunc that looks up the value", errs.ErrTruthSource)
+				"make one for each, or use a TruthFunc that returns the value of each", errs.ErrTruthSource)
 		}
 		return []string{value}, nil
 	}

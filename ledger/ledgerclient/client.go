@@ -71,23 +71,23 @@ func Dial(ctx context.Context, address string, o Options) (*Client, error) {
 // checkAbout returns an error if a required field is missing. Any web server may answer with a
 // JSON object that is not from a ledger.
 func checkAbout(a api.About) error {
-	var lacks []string
-	for name, missing := range map[string]bool{
+	var missing []string
+	for name, isMissing := range map[string]bool{
 		"id":       uuid.Validate(a.ID) != nil,
 		"created":  a.Created.IsZero(),
 		"currency": a.Currency == "",
 		"origin":   a.Origin == "",
 	} {
-		if missing {
-			lacks = append(lacks, name)
+		if isMissing {
+			missing = append(missing, name)
 		}
 	}
-	if len(lacks) == 0 {
+	if len(missing) == 0 {
 		return nil
 	}
-	slices.Sort(lacks)
-	const what = "the answer to /v1/about is not that of a ledger, it lacks %s: is this its address?"
-	return problem.New(problem.Unreachable, what, strings.Join(lacks, ", "))
+	slices.Sort(missing)
+	const what = "the answer to /v1/about is not from a ledger, because it lacks %s: check the address"
+	return problem.New(problem.Unreachable, what, strings.Join(missing, ", "))
 }
 
 // locate sets the server's address and transport.
@@ -106,11 +106,11 @@ func (c *Client) locate(address string) error {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("%w: an address is https://…, http://… on this machine, or unix:PATH", api.ErrInvalid)
+		return fmt.Errorf("%w: the address is not https://…, http://… on this machine, or unix:PATH", api.ErrInvalid)
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return fmt.Errorf("%w: an address has no user, query or fragment", api.ErrInvalid)
+		return fmt.Errorf("%w: the address has a user, a query or a fragment", api.ErrInvalid)
 	case u.Scheme == "http" && !httpapi.IsLoopback(u.Hostname()):
-		return fmt.Errorf("%w: without TLS only this machine is spoken to: the address must begin with https://",
+		return fmt.Errorf("%w: the address of another machine must begin with https://",
 			api.ErrInvalid)
 	}
 	c.base = strings.TrimSuffix(address, "/")
@@ -174,7 +174,7 @@ func (c *Client) request(ctx context.Context, m message) (*http.Request, error) 
 		// request.
 		text, err := json.Marshal(m.body, json.FormatNilSliceAsNull(true))
 		if err != nil {
-			return nil, fmt.Errorf("%w: a request that is no UTF-8, or has a number that is none", api.ErrInvalid)
+			return nil, fmt.Errorf("%w: the request has a text that is not UTF-8, or a number that JSON does not have", api.ErrInvalid)
 		}
 		body = bytes.NewReader(text)
 	}
@@ -187,7 +187,7 @@ func (c *Client) request(ctx context.Context, m message) (*http.Request, error) 
 	}
 	if m.keyed {
 		if m.key == "" {
-			return nil, fmt.Errorf("%w: idempotency key: is empty", api.ErrInvalid)
+			return nil, fmt.Errorf("%w: the idempotency key is empty", api.ErrInvalid)
 		}
 		request.Header.Set(httpapi.KeyHeader, httpapi.QuotedKey(m.key))
 	}
@@ -212,7 +212,7 @@ func unreachable(ctx context.Context, err error) error {
 	if errors.As(err, &of) {
 		err = of.Err // omit the URL, which contains names of people
 	}
-	return problem.New(problem.Unreachable, "the server: %v", err)
+	return problem.New(problem.Unreachable, "no answer from the server: %v", err)
 }
 
 // problemOf returns the problem in a server's answer.
@@ -227,7 +227,7 @@ func problemOf(ctx context.Context, response *http.Response) error {
 		if cause := ctx.Err(); cause != nil {
 			return cause
 		}
-		const what = "status %d, and no word of a ledger: is this its address?"
+		const what = "status %d, and the answer is not from a ledger: check the address"
 		return problem.New(problem.Unreachable, what, response.StatusCode)
 	}
 	return problem.Restore(p)
@@ -236,12 +236,12 @@ func problemOf(ctx context.Context, response *http.Response) error {
 // call sends a request, and decodes the answer into out, which is a pointer.
 func (c *Client) call(ctx context.Context, m message, out any) error {
 	m.most = limitOf(m.body, out)
-	text, err := c.whole(ctx, m)
+	text, err := c.readAll(ctx, m)
 	if err != nil {
 		return err
 	}
 	if err := stdjson.Unmarshal(text, out); err != nil {
-		return unreachable(ctx, fmt.Errorf("the answer is broken: %w", err))
+		return unreachable(ctx, fmt.Errorf("the answer cannot be decoded: %w", err))
 	}
 	return nil
 }
@@ -293,8 +293,8 @@ func (c *Client) changeOnly(ctx context.Context, path, key string, in any) error
 	return err
 }
 
-// whole sends a request, and returns the whole answer.
-func (c *Client) whole(ctx context.Context, m message) ([]byte, error) {
+// readAll sends a request, and returns the whole answer.
+func (c *Client) readAll(ctx context.Context, m message) ([]byte, error) {
 	response, err := c.do(ctx, m)
 	if err != nil {
 		return nil, err

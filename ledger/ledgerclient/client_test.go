@@ -69,9 +69,9 @@ func served(t *testing.T, people ...string) (*ledger.Ledger, *Client) {
 	return l, around(t, l, "", nil)
 }
 
-// An answer that is lost leaves open what was done: the error says so, and the same request with
-// the same key gives it.
-func TestALostAnswerIsAskedForAgain(t *testing.T) {
+// After a lost answer the client returns "unreachable", and the same request with the same key
+// returns the result.
+func TestClient_LostAnswer_IsReturnedUnderTheSameKey(t *testing.T) {
 	var lose atomic.Bool
 	l := polled(t, ledgertest.New(t).Ledger, "ann")
 	c := around(t, l, "", func(h http.Handler, w http.ResponseWriter, r *http.Request) {
@@ -94,7 +94,7 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 	}
 	lose.Store(false)
 	r.Truth = func(context.Context, string, []string) ([]string, error) {
-		t.Error("it is drawn, and somebody is asked again")
+		t.Error("the response is recorded, and the source is called again")
 		return nil, nil
 	}
 	got := check.Value(c.Release(t.Context(), r))(t)
@@ -104,9 +104,8 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 	check.That(t, state.Spent == check.Eps(t, "1") && len(state.Chains[0].Levels) == 1, "%+v", state)
 }
 
-// A true value that is at hand goes along with the request: the server need not say first that it
-// is needed.
-func TestATrueValueGoesAlong(t *testing.T) {
+// A true value in the request is sent with it, without a first round that asks for it.
+func TestRelease_WithTrueValue_IsOneRequest(t *testing.T) {
 	l := polled(t, ledgertest.New(t).Ledger, "ann")
 	var sent atomic.Int64
 	c := around(t, l, "", func(h http.Handler, w http.ResponseWriter, r *http.Request) {
@@ -135,9 +134,9 @@ func isInvalidTruth(err error) bool {
 	return errors.As(err, &refused) && slices.Equal(refused.TruthInvalid, []string{"ann"}) && refused.Refused[0].Reason == api.NoTruth
 }
 
-// A true value that is no UTF-8 is none of the question's, as in process: the same request may do
-// once the source is mended.
-func TestATrueValueThatCannotBeSent(t *testing.T) {
+// A true value that is not UTF-8 is not a value of the question, as in process. The request may be
+// repeated with a valid value.
+func TestRelease_TrueValueNotUTF8_IsInvalidAsInProcess(t *testing.T) {
 	l, c := served(t, "ann")
 	for name, r := range map[string]api.ReleaseRequest{"at hand": {TrueValue: "\xff"}, "of a source": {Truth: api.TruthOf("\xff")}} {
 		r.Key, r.Question, r.Object, r.Epsilon = name, "vote", "ann", check.Eps(t, "1")
@@ -148,9 +147,9 @@ func TestATrueValueThatCannotBeSent(t *testing.T) {
 	}
 }
 
-// The source is asked for whom a draw needs, in batches, once for each, and their values alone are
-// sent.
-func TestOnlyNeededTruthsAreSent(t *testing.T) {
+// The source is called in batches, once for each object that needs a draw, and only these values
+// are sent.
+func TestRaise_SendsOnlyNeededTrueValues(t *testing.T) {
 	var people []string
 	for i := range 4100 {
 		people = append(people, fmt.Sprintf("p%04d", i))
@@ -175,8 +174,8 @@ func TestOnlyNeededTruthsAreSent(t *testing.T) {
 		rounds.Load() == 2, "%+v: asked for %d, in %d rounds", done, len(asked), rounds.Load())
 }
 
-// A sweep over many parts goes on part by part, and does not carry all values along.
-func TestASweepSendsWhatItsPartNeeds(t *testing.T) {
+// A sweep over many parts sends with each part only the values that the part needs.
+func TestAdvance_ManyParts_SendsValuesOfOnePart(t *testing.T) {
 	held := ledgertest.New(t)
 	l := held.Ledger
 	check.Must(t, l.DefineQuestion(t.Context(), "define", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
@@ -210,9 +209,9 @@ func TestASweepSendsWhatItsPartNeeds(t *testing.T) {
 	}
 }
 
-// An address is https://, http:// on this machine, or a Unix socket; a token goes nowhere else,
-// redirected or not.
-func TestAddresses(t *testing.T) {
+// Only https://, http:// on this machine and a Unix socket are accepted, and the token is never
+// sent to a redirected address.
+func TestDial_UnsafeAddress_IsErrInvalid(t *testing.T) {
 	for _, address := range []string{"", "ledger.db", "ftp://x", "http://example.com", "http://10.0.0.1:80", "https://u:p@example.com", "https://example.com/?x", "https://example.com/#x", "://", "http://", "unix:", "unix:@a", "unix:a\x00b"} {
 		_, err := Dial(t.Context(), address, Options{})
 		check.That(t, errors.Is(err, api.ErrInvalid) && !strings.Contains(err.Error(), "u:p"), "%q: %v", address, err)
@@ -254,12 +253,12 @@ func TestCheckpoint_AnswerWithoutEnd_IsRefused(t *testing.T) {
 		"%d bytes, %v", len(text), err)
 }
 
-// nobody is a gate that knows no caller.
-func nobody(*http.Request) (ledgerhttp.Holder, bool) { return ledgerhttp.Holder{}, false }
+// admitNone is a gate that knows no caller.
+func admitNone(*http.Request) (ledgerhttp.Holder, bool) { return ledgerhttp.Holder{}, false }
 
-// Whoever is refused at once has no client that could be closed: the connection is.
-func TestARefusedClientLeavesNoConnection(t *testing.T) {
-	h := check.Value(ledgerhttp.New(ledgertest.New(t).Ledger, ledgerhttp.Options{Gate: nobody}))(t)
+// A caller that Dial refuses has no client to close, so Dial closes the connection.
+func TestDial_Refused_ClosesTheConnection(t *testing.T) {
+	h := check.Value(ledgerhttp.New(ledgertest.New(t).Ledger, ledgerhttp.Options{Gate: admitNone}))(t)
 	path := filepath.Join(testenv.TempDir(t), "s")
 	socket := check.Value(net.Listen("unix", path))(t)
 	gone := make(chan bool, 1)
@@ -279,8 +278,8 @@ func TestARefusedClientLeavesNoConnection(t *testing.T) {
 	}
 }
 
-// A name that is no UTF-8 is refused, and does not become another one on the way.
-func TestNamesAreNotChanged(t *testing.T) {
+// A name that is not UTF-8 is refused, and any other name arrives unchanged.
+func TestClient_Names_ArriveUnchanged(t *testing.T) {
 	_, c := served(t, "ann")
 	check.Is(t, c.Withdraw(t.Context(), api.ObjectRequest{Key: "k", Object: "\xff"}), api.ErrInvalid)
 	check.Is(t, check.Err(c.Object(t.Context(), "\xff")), api.ErrInvalid)
@@ -292,8 +291,8 @@ func TestNamesAreNotChanged(t *testing.T) {
 	}
 }
 
-// A list that breaks off is no whole list, and a problem in it is an error.
-func TestListsAreWhole(t *testing.T) {
+// A list that breaks off is an error, and so is a problem in it.
+func TestClient_BrokenList_IsUnreachable(t *testing.T) {
 	l := polled(t, ledgertest.New(t).Ledger, "ann", "bob")
 	for name, c := range map[string]struct {
 		cut  func(text string) string
@@ -325,8 +324,8 @@ func TestListsAreWhole(t *testing.T) {
 	}
 }
 
-// Events are followed; whoever has enough leaves, and the end of the context is the end.
-func TestWatch(t *testing.T) {
+// Watch yields events until the consumer breaks or the context ends.
+func TestWatch_YieldsEventsUntilTheContextEnds(t *testing.T) {
 	l, c := served(t, "ann")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -363,9 +362,9 @@ func (r replies) RoundTrip(request *http.Request) (*http.Response, error) {
 // aboutALedger is what a ledger says of itself.
 const aboutALedger = `{"id":"0b0e7c0e-5a5c-4d0e-9f0c-1d2e3f405162","created":"2026-03-01T12:00:00Z","currency":"USD","log_key":"","origin":"log"}`
 
-// A server that says nothing any more is taken for dead, also if the last that came is an event,
-// and not the empty line behind it.
-func TestAServerThatFallsSilent(t *testing.T) {
+// A server that sends nothing any more counts as unreachable, even if the last message was an event
+// without its empty line.
+func TestWatch_SilentServer_IsUnreachable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		served := replies{
 			"/v1/about": func(*http.Request) io.ReadCloser { return io.NopCloser(strings.NewReader(aboutALedger)) },
@@ -384,16 +383,16 @@ func TestAServerThatFallsSilent(t *testing.T) {
 		for _, err := range c.Watch(t.Context(), 1) {
 			if last = err; err == nil {
 				n++
-				time.Sleep(2 * silence) // whoever takes their time is not the server
+				time.Sleep(2 * maxSilence) // a slow consumer is not a silent server
 			}
 		}
 		check.That(t, n == 1 && kindOf(last) == problem.Unreachable, "%d events, and then %v", n, last)
 	})
 }
 
-// A ledger is fetched and verified here: a copy that was changed on the way is found, and nothing
-// is left of it.
-func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
+// The fetched ledger is verified on this machine. A copy that was changed on the way is found, and
+// no file of it is left.
+func TestBackupAndVerify_ChangedCopy_IsFoundHere(t *testing.T) {
 	dir := testenv.TempDir(t)
 	path := filepath.Join(dir, "ledger.db")
 	check.Must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{}))
@@ -401,7 +400,7 @@ func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 	defer func() { _ = l.Close() }()
 	polled(t, l, "ann", "bob", "cid")
 	var lies atomic.Pointer[func([]byte) []byte]
-	tell := func(lie func(text []byte) []byte) { lies.Store(&lie) }
+	setLie := func(lie func(text []byte) []byte) { lies.Store(&lie) }
 	c := around(t, l, "/v1/backup", func(h http.Handler, w http.ResponseWriter, r *http.Request) {
 		rec := httptest.NewRecorder()
 		h.ServeHTTP(rec, r)
@@ -414,9 +413,9 @@ func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 	stats := check.Value(l.Stats(t.Context()))(t)
 	check.That(t, found.Problems == 0 && found.Events == stats.Events && found.Objects == 3, "%+v", found)
 	copyAt := filepath.Join(dir, "copy.db")
-	told, all := 0, 0
-	done := check.Value(direct.CompactTo(t.Context(), copyAt, func(done, total int) { told, all = done, total }))(t)
-	check.That(t, told != 0 && told == all, "told of %d KiB of %d", told, all)
+	reported, all := 0, 0
+	done := check.Value(direct.CompactTo(t.Context(), copyAt, func(done, total int) { reported, all = done, total }))(t)
+	check.That(t, reported != 0 && reported == all, "%d KiB of %d are reported", reported, all)
 	info := check.Value(os.Stat(copyAt))(t)
 	check.That(t, done.Events == stats.Events && done.Bytes == info.Size() && info.Mode().Perm() == 0o600,
 		"%+v, %v", done, info)
@@ -426,7 +425,7 @@ func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 	var opens atomic.Int64
 	refused := 0
 	for n := range strings.Count(string(whole), "bob") {
-		tell(func(text []byte) []byte {
+		setLie(func(text []byte) []byte {
 			at := 0
 			for range n + 1 {
 				at += 1 + strings.Index(string(text[at:]), "bob")
@@ -435,7 +434,7 @@ func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 			changed := filepath.Join(testenv.TempDir(t), "changed.db")
 			check.Must(t, os.WriteFile(changed, text, 0o600))
 			if l, err := ledger.Open(t.Context(), changed, ledger.Options{ReadOnly: true}); err == nil {
-				opens.Add(1) // so only verifying it tells
+				opens.Add(1) // so only the verification finds it
 				check.Must(t, l.Close())
 			}
 			return text
@@ -454,7 +453,7 @@ func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 	}
 	check.That(t, opens.Load() != 0 && refused >= 3,
 		"%d copies that were changed can be opened, %d are refused", opens.Load(), refused)
-	tell(func(text []byte) []byte { return text[:len(text)/2] })
+	setLie(func(text []byte) []byte { return text[:len(text)/2] })
 	_, err = c.Backup(t.Context(), filepath.Join(dir, "half.db"), nil)
 	check.That(t, err != nil, "half a copy is taken")
 	left := check.Value(filepath.Glob(filepath.Join(dir, "*")))(t)
@@ -499,8 +498,8 @@ func TestFetch_DiskFails_IsNotUnreachable(t *testing.T) {
 	check.That(t, kind != problem.Unreachable && errors.Is(err, syscall.ENOSPC), "%s: %v", kind, err)
 }
 
-// Proofs arrive as they are made.
-func TestProofs(t *testing.T) {
+// Proofs arrive as the ledger made them.
+func TestClient_Proofs_AreThoseOfTheLedger(t *testing.T) {
 	_, c := served(t, "ann", "bob")
 	now := check.Value(c.Head(t.Context(), 0))(t)
 	then := check.Value(c.Head(t.Context(), 2))(t)
@@ -511,9 +510,9 @@ func TestProofs(t *testing.T) {
 	check.That(t, errors.Is(err, api.ErrInvalid), "%v", err)
 }
 
-// Each is enrolled under terms of their own, is held until an instant, and is put under others,
+// Objects are enrolled with terms of their own, reserved until a time, and put under other terms,
 // with or without a policy.
-func TestTermsOfEach(t *testing.T) {
+func TestClient_TermsOfEachObject_AreSent(t *testing.T) {
 	l, c := served(t, "ann")
 	dear, err := policy.Market{Max: check.Eps(t, "2"), Prices: []policy.Price{{Epsilon: check.Eps(t, "2"), Amount: 300}}}.Policy()
 	check.Must(t, err)
@@ -558,9 +557,9 @@ func TestTermsOfEach(t *testing.T) {
 	check.That(t, err == nil && changed.Changed == 1, "in process: %+v, %v", changed, err)
 }
 
-// A table is brought in line as in process: whoever confirms is told what is done, and if anything
-// else is to be done by then, nothing is.
-func TestATableIsConfirmed(t *testing.T) {
+// Confirm gets the result of a dry run. If the result has changed when the request is executed,
+// nothing is done.
+func TestReconcile_ResultChangedSinceConfirm_DoesNothing(t *testing.T) {
 	l, c := served(t, "ann", "bob")
 	rows := []api.Member{{Object: "ann", Question: "vote"}, {Object: "bob", Question: "vote"}, {Object: "cid", Question: "vote", Cap: check.Eps(t, "2")}}
 	r := api.ReconcileRequest{Members: func(yield func(api.Member, error) bool) {
@@ -578,8 +577,8 @@ func TestATableIsConfirmed(t *testing.T) {
 		}
 	}
 	no := errors.New("no")
-	r.Confirm = func(told api.ReconcileResult) error {
-		check.That(t, told.Questions[0].New.Count == 1 && told.Questions[0].Same == 2, "%+v", told)
+	r.Confirm = func(plan api.ReconcileResult) error {
+		check.That(t, plan.Questions[0].New.Count == 1 && plan.Questions[0].Same == 2, "%+v", plan)
 		return no
 	}
 	check.Is(t, check.Err(c.Reconcile(t.Context(), r)), no)
@@ -589,8 +588,8 @@ func TestATableIsConfirmed(t *testing.T) {
 	check.That(t, done.Questions[0].New.Count == 1 && done.Questions[0].New.First[0] == "cid", "%+v", done)
 	before = check.Value(l.Stats(t.Context()))(t)
 	rows[2].Object = "eve"
-	r.Confirm = func(api.ReconcileResult) error { // meanwhile somebody else enrols another one
-		_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "meanwhile", Question: "vote", Objects: []string{"eve"}, Cap: check.Eps(t, "2")})
+	r.Confirm = func(api.ReconcileResult) error { // another request enrols an object concurrently
+		_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "concurrent", Question: "vote", Objects: []string{"eve"}, Cap: check.Eps(t, "2")})
 		if err == nil {
 			before, err = l.Stats(t.Context())
 		}
@@ -602,7 +601,7 @@ func TestATableIsConfirmed(t *testing.T) {
 	r.Confirm = nil
 	r.Members = func(yield func(api.Member, error) bool) { yield(api.Member{}, no) }
 	check.WantErr(t, check.Err(c.Reconcile(t.Context(), r)), no, "a table that cannot be read")
-	check.WantErr(t, check.Err(c.Reconcile(t.Context(), api.ReconcileRequest{})), api.ErrInvalid, "no table")
+	check.WantErr(t, check.Err(c.Reconcile(t.Context(), api.ReconcileRequest{})), api.ErrInvalid, "Members is not set")
 	r = api.ReconcileRequest{Withdraw: true, Members: func(yield func(api.Member, error) bool) {}}
 	var gone *api.GoneError
 	_, err = c.Reconcile(t.Context(), r)
@@ -614,9 +613,8 @@ func kindOf(err error) string {
 	return kind
 }
 
-// A table takes its time to be read and sent: whose terms are changed meanwhile keeps these,
-// whatever consent the older row has.
-func TestWhatIsNewerThanASentTableStays(t *testing.T) {
+// Terms that change while the table is read and sent are kept, even if an older row has a consent.
+func TestReconcile_TermsNewerThanTheTable_AreKept(t *testing.T) {
 	l, c := served(t, "ann", "bob")
 	less := func(key, object string) {
 		_, err := l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: key, Question: "vote", Objects: []string{object}, Cap: check.Eps(t, "1")})
@@ -634,7 +632,7 @@ func TestWhatIsNewerThanASentTableStays(t *testing.T) {
 		check.That(t, err == nil && o.Cap == check.Eps(t, limit), "%s has the cap %s, want %s: %v", object, o.Cap, limit, err)
 	}
 	old := check.Value(l.Stats(t.Context()))(t)
-	less("behind it", "bob")
+	less("after it", "bob")
 	r.AsOf, r.Members = old.Events, func(yield func(api.Member, error) bool) {
 		yield(api.Member{Object: "bob", Question: "vote", Cap: check.Eps(t, "10"), Consent: "box 17"}, nil)
 	}

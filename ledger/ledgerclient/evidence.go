@@ -26,7 +26,7 @@ import (
 
 // Receipt is [ledger.Ledger.Receipt].
 func (c *Client) Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error) {
-	text, err := c.whole(ctx, message{path: numbered("sales", sale, "/receipt"), most: event.MaxDocument})
+	text, err := c.readAll(ctx, message{path: numbered("sales", sale, "/receipt"), most: event.MaxDocument})
 	if err != nil {
 		return evidence.Receipt{}, err
 	}
@@ -37,7 +37,7 @@ func (c *Client) Receipt(ctx context.Context, sale uint64) (evidence.Receipt, er
 func (c *Client) Statement(ctx context.Context, r api.ObjectRequest) (evidence.Statement, error) {
 	m := message{path: "/v1/statements", keyed: true, key: r.Key, body: &r}
 	m.most = event.MaxDocument
-	text, err := c.whole(ctx, m)
+	text, err := c.readAll(ctx, m)
 	if err != nil {
 		return evidence.Statement{}, err
 	}
@@ -50,7 +50,7 @@ const maxCheckpoint = 1 << 20
 
 // Checkpoint is [ledger.Ledger.Checkpoint].
 func (c *Client) Checkpoint(ctx context.Context) ([]byte, error) {
-	return c.whole(ctx, message{path: "/v1/checkpoint", most: maxCheckpoint})
+	return c.readAll(ctx, message{path: "/v1/checkpoint", most: maxCheckpoint})
 }
 
 // Head is [ledger.Ledger.Head].
@@ -69,7 +69,7 @@ func (c *Client) Consistency(ctx context.Context, from, to uint64) (tlog.TreePro
 	for i, text := range out.Proof {
 		hash, err := base64.StdEncoding.DecodeString(text)
 		if err != nil || len(hash) != tlog.HashSize {
-			return nil, fmt.Errorf("%w: the server's proof has something else than hashes", api.ErrInvalid)
+			return nil, fmt.Errorf("%w: the server's proof has an entry that is not a hash", api.ErrInvalid)
 		}
 		copy(proof[i][:], hash)
 	}
@@ -135,13 +135,13 @@ func (c *Client) withFetched(
 // fetchInto writes the server's file, as it is at one instant, to file, and closes file.
 func (c *Client) fetchInto(ctx context.Context, file *os.File, query url.Values) (err error) {
 	defer func() { err = errors.Join(err, file.Close()) }()
-	response, err := c.do(ctx, message{path: "/v1/backup", query: query, most: few, isStream: true})
+	response, err := c.do(ctx, message{path: "/v1/backup", query: query, most: smallAnswer, isStream: true})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.ContentLength < 0 {
-		return problem.New(problem.Unreachable, "the server does not say how many bytes the copy has")
+		return problem.New(problem.Unreachable, "the server's answer does not have the size of the copy")
 	}
 	n, err := io.Copy(file, response.Body)
 	if err == nil && n != response.ContentLength {

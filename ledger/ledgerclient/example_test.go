@@ -78,7 +78,7 @@ func Example() {
 	server := httptest.NewServer(own)
 	defer server.Close()
 
-	// ε = 50 tells the truth up to a chance of 10⁻²¹.
+	// At ε = 50 the response is the true value except with a probability of 10⁻²¹.
 	fmt.Println(releaseElsewhere(ctx, server.URL+"/ledger", token, "order-1", "17", "no", privacy.MustEpsilon("50")))
 	// Output: no <nil>
 }

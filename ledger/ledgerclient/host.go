@@ -72,7 +72,7 @@ func (c *Client) ChangeTerms(ctx context.Context, r api.ChangeTermsRequest) (api
 // request is executed, nothing is done. The error is then a [*api.Problem] of the kind "changed".
 func (c *Client) Reconcile(ctx context.Context, r api.ReconcileRequest) (out api.ReconcileResult, err error) {
 	if r.Members == nil {
-		return out, fmt.Errorf("%w: no table is given", api.ErrInvalid)
+		return out, fmt.Errorf("%w: reconcile: Members is not set", api.ErrInvalid)
 	}
 	in := httpapi.Reconcile{ReconcileRequest: r, Members: []api.Member{}}
 	if in.AsOf == 0 { // the table is of this moment, and not of when it arrives at the server
@@ -110,15 +110,15 @@ func (c *Client) reconcile(ctx context.Context, in httpapi.Reconcile, dry bool) 
 // needed.
 func (c *Client) Release(ctx context.Context, r api.ReleaseRequest) (out api.Response, err error) {
 	send := func(truths map[string]httpapi.Truths) (err error) {
-		in := httpapi.Release{ReleaseRequest: r, Truths: one(truths)}
+		in := httpapi.Release{ReleaseRequest: r, Truths: onlyTruths(truths)}
 		out, err = change[api.Response](ctx, c, "/v1/releases", r.Key, &in)
 		return err
 	}
 	switch {
 	case r.TrueValue == "":
-		err = telling{truth: r.Truth, send: send}.run(ctx)
+		err = truthRequest{truth: r.Truth, send: send}.run(ctx)
 	case r.Truth != nil:
-		err = fmt.Errorf("%w: a release with a true value, and with a source of one", api.ErrInvalid)
+		err = fmt.Errorf("%w: a release has both TrueValue and Truth: set one of them", api.ErrInvalid)
 	default:
 		err = send(map[string]httpapi.Truths{r.Question: {r.Object: sendable(r.TrueValue)}})
 	}
@@ -131,7 +131,7 @@ func (c *Client) Raise(ctx context.Context, r api.RaiseRequest) (api.RaiseResult
 		return &httpapi.Raise{RaiseRequest: r, Truths: truths}
 	})
 	done := out.RaiseResult
-	done.TruthChanged, done.TruthInvalid = out.Aside.Changed, out.Aside.Invalid
+	done.TruthChanged, done.TruthInvalid = out.HostDetails.Changed, out.HostDetails.Invalid
 	return done, err
 }
 
@@ -149,10 +149,10 @@ func (c *Client) Advance(ctx context.Context, r api.AdvanceRequest) (api.Advance
 		out, err = change[httpapi.Advanced](ctx, c, "/v1/advances", r.Key, &in)
 		return err
 	}
-	err = telling{truth: r.Truth, keep: len(all) + 1, send: send}.run(ctx)
+	err = truthRequest{truth: r.Truth, keep: len(all) + 1, send: send}.run(ctx)
 	done := api.AdvanceResult{First: out.First, Last: out.Last}
 	for _, one := range out.Questions {
-		one.Advanced.TruthChanged, one.Advanced.TruthInvalid = one.Aside.Changed, one.Aside.Invalid
+		one.Advanced.TruthChanged, one.Advanced.TruthInvalid = one.HostDetails.Changed, one.HostDetails.Invalid
 		done.Questions = append(done.Questions, one.Advanced)
 	}
 	return done, err
@@ -161,17 +161,17 @@ func (c *Client) Advance(ctx context.Context, r api.AdvanceRequest) (api.Advance
 // Answer is [ledger.Ledger.Answer].
 func (c *Client) Answer(ctx context.Context, r api.AnswerRequest) (api.AnswerResult, error) {
 	out, err := draw[httpapi.Answered](ctx, c, "/v1/answers", r.Key, r.Truth, func(truths httpapi.Truths) any {
-		return &httpapi.Inquiry{AnswerRequest: r, Truths: truths}
+		return &httpapi.PanelQuery{AnswerRequest: r, Truths: truths}
 	})
 	done := out.AnswerResult
-	done.TruthChanged, done.TruthInvalid = out.Aside.Changed, out.Aside.Invalid
+	done.TruthChanged, done.TruthInvalid = out.HostDetails.Changed, out.HostDetails.Invalid
 	return done, err
 }
 
 // QuoteAnswer is [ledger.Ledger.QuoteAnswer]. The reason why an answer is not raised is a
 // [*api.Problem], which wraps the error of the ledger.
 func (c *Client) QuoteAnswer(ctx context.Context, r api.AnswerRequest) (api.AnswerQuote, error) {
-	out, err := post[httpapi.AnswerQuote](ctx, c, "/v1/answers/quotes", &httpapi.Inquiry{AnswerRequest: r})
+	out, err := post[httpapi.AnswerQuote](ctx, c, "/v1/answers/quotes", &httpapi.PanelQuery{AnswerRequest: r})
 	q := out.AnswerQuote
 	if out.NotRaised != nil {
 		q.NotRaised = problem.Restore(out.NotRaised)
@@ -209,7 +209,7 @@ func (c *Client) Object(ctx context.Context, name string) (o api.ObjectState, er
 // function cannot be sent.
 func (c *Client) Estimate(ctx context.Context, r api.EstimateRequest) (e api.Estimate, err error) {
 	if r.Include != nil {
-		return e, fmt.Errorf("%w: an estimate of a ledger elsewhere cannot be limited by a function", api.ErrInvalid)
+		return e, fmt.Errorf("%w: estimate: Include is set, but a function cannot be sent to a server", api.ErrInvalid)
 	}
 	parameters := query("question", r.Question, "pool", r.Pool, "population", r.Population)
 	if !r.Epsilon.IsZero() {

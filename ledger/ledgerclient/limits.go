@@ -13,13 +13,13 @@ import (
 // A server may be faulty or hostile. So a client reads no more bytes of an answer than its request
 // justifies.
 const (
-	// few is more than any answer that lists no objects.
-	few = 1 << 20
+	// smallAnswer is more than any answer that lists no objects.
+	smallAnswer = 1 << 20
 	// perObject is more than an answer contains about one object: its name, its refusals, and its
 	// entries in lists, in JSON with each byte escaped.
 	perObject = 16 << 10
-	// many is more than any answer that lists the maximum number of objects, questions or buyers.
-	many = 512 << 20
+	// largeAnswer is more than any answer that lists the maximum number of objects, questions or buyers.
+	largeAnswer = 512 << 20
 )
 
 // limitOf returns the maximum number of bytes of the answer or problem for a request. An answer
@@ -27,19 +27,19 @@ const (
 func limitOf(in, out any) int64 {
 	switch out.(type) {
 	case *api.Budget:
-		return few
+		return smallAnswer
 	case *httpapi.Questions, *httpapi.Buyers, *httpapi.Levels, *api.ObjectState, *api.Estimate:
-		return many
+		return largeAnswer
 	case *api.Sale, *api.Reservation:
 		if in == nil {
-			return many
+			return largeAnswer
 		}
 	}
 	named, others := httpapi.Panel(in)
 	if others {
-		return many
+		return largeAnswer
 	}
-	return min(few+int64(named)*perObject, many)
+	return min(smallAnswer+int64(named)*perObject, largeAnswer)
 }
 
 // bounded is a body with a maximum length. Reading more returns a problem of the kind
@@ -64,7 +64,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 }
 
 func tooLong(most int64) error {
-	const what = "the answer has more than %d bytes, which no answer to this request has"
+	const what = "the answer has more than %d bytes, the most that an answer to this request can have"
 	return problem.New(problem.Unreachable, what, most)
 }
 

@@ -66,13 +66,13 @@ func TestClient_EndlessAnswer_IsRefusedAfterItsLimit(t *testing.T) {
 			err := call(c)
 			var p *api.Problem
 			check.That(t, errors.As(err, &p) && p.Kind == problem.Unreachable &&
-				strings.Contains(p.Detail, "bytes, which no answer to this request has"), "%s, status %d: %v", name, status, err)
+				strings.Contains(p.Detail, "bytes, the most that an answer to this request can have"), "%s, status %d: %v", name, status, err)
 			_ = c.Close()
 			s.CloseClientConnections()
 			s.Close()
 			const slack = 16 << 20 // what is in buffers of the two hosts
 			sent := server.sent.Load()
-			check.That(t, sent <= few+perObject+slack, "%s, status %d: %d bytes were taken", name, status, sent)
+			check.That(t, sent <= smallAnswer+perObject+slack, "%s, status %d: %d bytes were taken", name, status, sent)
 		}
 	}
 }
@@ -83,7 +83,7 @@ func TestClient_CopyOfUnknownLength_IsRefused(t *testing.T) {
 	c := check.Value(Dial(t.Context(), s.URL, Options{}))(t)
 	defer func() { _ = c.Close() }()
 	_, err := c.Backup(t.Context(), t.TempDir()+"/copy.db", nil)
-	if p := (*api.Problem)(nil); !errors.As(err, &p) || p.Kind != problem.Unreachable || !strings.Contains(p.Detail, "how many bytes") {
+	if p := (*api.Problem)(nil); !errors.As(err, &p) || p.Kind != problem.Unreachable || !strings.Contains(p.Detail, "the size of the copy") {
 		t.Error(err)
 	}
 	s.CloseClientConnections()
@@ -96,16 +96,16 @@ func TestLimitOf_GrowsWithTheObjectsOfTheRequest(t *testing.T) {
 		in, out any
 		most    int64
 	}{
-		"one result":         {&api.ObjectRequest{}, &httpapi.Done{}, few},
-		"statistics":         {nil, &api.Stats{}, few},
-		"a budget":           {&api.BudgetRequest{All: true}, &api.Budget{}, few},
-		"ten objects":        {&httpapi.Raise{RaiseRequest: api.RaiseRequest{Objects: objects(10)}}, &httpapi.Raised{}, few + 10*perObject},
-		"an enrolment":       {&httpapi.Enrolment{EnrollRequest: api.EnrollRequest{Objects: objects(3)}}, &api.EnrollResult{}, few + 3*perObject},
-		"all":                {&httpapi.Sell{SellRequest: api.SellRequest{Order: api.Order{All: true}}}, &httpapi.Sold{}, many},
-		"the largest":        {&api.Order{Objects: objects(api.MaxPanel)}, &api.Quote{}, many},
-		"a reservation":      {&httpapi.Capture{}, &httpapi.Sold{}, many},
-		"questions":          {nil, &httpapi.Questions{}, many},
-		"a person's account": {nil, &api.ObjectState{}, many},
+		"one result":         {&api.ObjectRequest{}, &httpapi.Done{}, smallAnswer},
+		"statistics":         {nil, &api.Stats{}, smallAnswer},
+		"a budget":           {&api.BudgetRequest{All: true}, &api.Budget{}, smallAnswer},
+		"ten objects":        {&httpapi.Raise{RaiseRequest: api.RaiseRequest{Objects: objects(10)}}, &httpapi.Raised{}, smallAnswer + 10*perObject},
+		"an enrolment":       {&httpapi.Enrolment{EnrollRequest: api.EnrollRequest{Objects: objects(3)}}, &api.EnrollResult{}, smallAnswer + 3*perObject},
+		"all":                {&httpapi.Sell{SellRequest: api.SellRequest{Order: api.Order{All: true}}}, &httpapi.Sold{}, largeAnswer},
+		"the largest":        {&api.Order{Objects: objects(api.MaxPanel)}, &api.Quote{}, largeAnswer},
+		"a reservation":      {&httpapi.Capture{}, &httpapi.Sold{}, largeAnswer},
+		"questions":          {nil, &httpapi.Questions{}, largeAnswer},
+		"a person's account": {nil, &api.ObjectState{}, largeAnswer},
 	} {
 		got := limitOf(test.in, test.out)
 		check.That(t, got == test.most, "%s: %d bytes, want %d", name, got, test.most)

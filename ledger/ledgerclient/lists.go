@@ -23,23 +23,24 @@ import (
 // the request again.
 func list[T any](ctx context.Context, c *Client, path string, query url.Values, most int64) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		response, err := c.do(ctx, message{path: path, query: query, accept: httpapi.Lines, most: few, isStream: true})
+		m := message{path: path, query: query, accept: httpapi.Lines, most: smallAnswer, isStream: true}
+		response, err := c.do(ctx, m)
 		if err == nil {
 			defer func() { _ = response.Body.Close() }()
 			err = items(bufio.NewReader(response.Body), most, func(item T) bool { return yield(item, nil) })
 		}
-		if err != nil && !errors.Is(err, errBroken) {
+		if err != nil && !errors.Is(err, errStopped) {
 			var none T
-			yield(none, ended(ctx, err))
+			yield(none, listError(ctx, err))
 		}
 	}
 }
 
-// errBroken means that the consumer stopped the iteration.
-var errBroken = errors.New("no more")
+// errStopped means that the consumer stopped the iteration.
+var errStopped = errors.New("the consumer stopped the iteration")
 
-// ended returns the error that the iteration over a list ends with.
-func ended(ctx context.Context, err error) error {
+// listError returns the error that the iteration over a list ends with.
+func listError(ctx context.Context, err error) error {
 	var p *api.Problem
 	if errors.As(err, &p) || errors.Is(err, api.ErrInvalid) {
 		return err
@@ -69,24 +70,24 @@ func items[T any](in *bufio.Reader, most int64, each func(T) bool) error {
 			return err
 		}
 		if !each(item) {
-			return errBroken
+			return errStopped
 		}
 	}
 }
 
 // Events is [ledger.Ledger.Events].
 func (c *Client) Events(ctx context.Context, from uint64) iter.Seq2[event.Event, error] {
-	return list[event.Event](ctx, c, "/v1/events", query("from", from), many)
+	return list[event.Event](ctx, c, "/v1/events", query("from", from), largeAnswer)
 }
 
 // Refusals is [ledger.Ledger.Refusals].
 func (c *Client) Refusals(ctx context.Context, key string, from uint64) iter.Seq2[event.Event, error] {
-	return list[event.Event](ctx, c, "/v1/refusals", query("key", key, "from", from), few)
+	return list[event.Event](ctx, c, "/v1/refusals", query("key", key, "from", from), smallAnswer)
 }
 
-// silence is how long a client waits for anything in a stream before it considers the server dead.
+// maxSilence is how long a client waits for anything in a stream before it considers the server dead.
 // The server sends keep-alive comments more often.
-const silence = time.Minute
+const maxSilence = time.Minute
 
 // Watch is [ledger.Ledger.Watch]. If the connection breaks, it ends with a problem of the kind
 // "unreachable". The caller can then watch again from the next number.
@@ -94,20 +95,21 @@ func (c *Client) Watch(ctx context.Context, from uint64) iter.Seq2[event.Event, 
 	return func(yield func(event.Event, error) bool) {
 		within, cancel := context.WithCancel(ctx)
 		defer cancel()
-		m := message{path: "/v1/events", query: query("from", from), accept: httpapi.Stream, most: few, isStream: true}
+		m := message{path: "/v1/events", query: query("from", from), accept: httpapi.Stream, isStream: true}
+		m.most = smallAnswer
 		response, err := c.do(within, m)
 		if err == nil {
 			defer func() { _ = response.Body.Close() }()
-			alarm := time.AfterFunc(silence, cancel)
+			alarm := time.AfterFunc(maxSilence, cancel)
 			defer alarm.Stop()
-			err = follow(bufio.NewReader(response.Body), func() { alarm.Reset(silence) }, func(e event.Event) bool {
+			err = follow(bufio.NewReader(response.Body), func() { alarm.Reset(maxSilence) }, func(e event.Event) bool {
 				alarm.Stop() // the consumer's time does not count
-				defer alarm.Reset(silence)
+				defer alarm.Reset(maxSilence)
 				return yield(e, nil)
 			})
 		}
-		if !errors.Is(err, errBroken) {
-			yield(event.Event{}, ended(ctx, err))
+		if !errors.Is(err, errStopped) {
+			yield(event.Event{}, listError(ctx, err))
 		}
 	}
 }
@@ -116,7 +118,7 @@ func (c *Client) Watch(ctx context.Context, from uint64) iter.Seq2[event.Event, 
 func follow(in *bufio.Reader, alive func(), each func(event.Event) bool) error {
 	kind := ""
 	for {
-		line, err := readLine(in, many)
+		line, err := readLine(in, largeAnswer)
 		if err != nil {
 			return err
 		}
@@ -138,26 +140,26 @@ func follow(in *bufio.Reader, alive func(), each func(event.Event) bool) error {
 				return err
 			}
 			if !each(event) {
-				return errBroken
+				return errStopped
 			}
 		}
 	}
 }
 
-// mostItems is the maximum number of items in one page of a server's list.
-const mostItems = 1000
+// maxItems is the maximum number of items in one page of a server's list.
+const maxItems = 1000
 
 // part reads a page of a list.
 func part[T any](
 	ctx context.Context, c *Client, path string, of url.Values, after string, limit int,
 ) (found []T, next string, err error) {
 	if limit < 1 {
-		return nil, "", fmt.Errorf("%w: a part of a list with the limit %d", api.ErrInvalid, limit)
+		return nil, "", fmt.Errorf("%w: a page of a list has the limit %d: it must be at least 1", api.ErrInvalid, limit)
 	}
 	if of == nil {
 		of = url.Values{}
 	}
-	of.Set("limit", strconv.Itoa(min(limit, mostItems)))
+	of.Set("limit", strconv.Itoa(min(limit, maxItems)))
 	if after != "" {
 		of.Set("after", after)
 	}
@@ -181,7 +183,7 @@ func numberedPart[T any](
 		return found, 0, err
 	}
 	if next, err = strconv.ParseUint(cursor, 10, 64); err != nil {
-		return nil, 0, unreachable(ctx, fmt.Errorf("the answer is broken: the next part begins at %.100q", cursor))
+		return nil, 0, unreachable(ctx, fmt.Errorf("the answer cannot be decoded: the next page begins at %.100q", cursor))
 	}
 	return found, next, nil
 }

@@ -43,8 +43,8 @@ func (c *Client) Reserve(ctx context.Context, r api.ReserveRequest) (api.Reserva
 }
 
 // numbered returns the path of a numbered resource, followed by the given text.
-func numbered(kind string, number uint64, behind string) string {
-	return "/v1/" + kind + "/" + strconv.FormatUint(number, 10) + behind
+func numbered(kind string, number uint64, suffix string) string {
+	return "/v1/" + kind + "/" + strconv.FormatUint(number, 10) + suffix
 }
 
 // Capture is [ledger.Ledger.Capture] without progress.
@@ -75,7 +75,7 @@ func (c *Client) Reservation(ctx context.Context, number uint64) (api.Reservatio
 
 // Sales is [ledger.Ledger.Sales].
 func (c *Client) Sales(ctx context.Context, buyer string) iter.Seq2[api.Sale, error] {
-	return list[api.Sale](ctx, c, "/v1/sales", queryOf(api.Page{Buyer: buyer}), many)
+	return list[api.Sale](ctx, c, "/v1/sales", queryOf(api.Page{Buyer: buyer}), largeAnswer)
 }
 
 // Reservations is [ledger.Ledger.Reservations].
@@ -83,18 +83,18 @@ func (c *Client) Reservations(
 	ctx context.Context, buyer string, states ...string,
 ) iter.Seq2[api.Reservation, error] {
 	page := api.Page{Buyer: buyer, States: states}
-	return list[api.Reservation](ctx, c, "/v1/reservations", queryOf(page), many)
+	return list[api.Reservation](ctx, c, "/v1/reservations", queryOf(page), largeAnswer)
 }
 
 // Deliveries is [ledger.Ledger.Deliveries].
 func (c *Client) Deliveries(ctx context.Context, sale uint64) iter.Seq2[api.Delivery, error] {
-	return list[api.Delivery](ctx, c, numbered("sales", sale, "/deliveries"), nil, few)
+	return list[api.Delivery](ctx, c, numbered("sales", sale, "/deliveries"), nil, smallAnswer)
 }
 
 // Buyers is [ledger.Ledger.Buyers].
 func (c *Client) Buyers(ctx context.Context) iter.Seq2[api.BuyerState, error] {
 	return each(func() (all []api.BuyerState, err error) {
-		parameters := query("limit", mostItems)
+		parameters := query("limit", maxItems)
 		for {
 			out, err := get[httpapi.Buyers](ctx, c, "/v1/buyers", parameters)
 			if err != nil {
@@ -112,5 +112,5 @@ func (c *Client) Buyers(ctx context.Context) iter.Seq2[api.BuyerState, error] {
 func (c *Client) Responses(
 	ctx context.Context, question string, epsilon privacy.Epsilon,
 ) iter.Seq2[api.Response, error] {
-	return list[api.Response](ctx, c, "/v1/responses", query("question", question, "epsilon", epsilon), few)
+	return list[api.Response](ctx, c, "/v1/responses", query("question", question, "epsilon", epsilon), smallAnswer)
 }

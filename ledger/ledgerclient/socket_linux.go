@@ -26,13 +26,13 @@ func checkServer(c net.Conn, path string) error {
 		server, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
 	})
 	if err := errors.Join(failed, err); err != nil {
-		return fmt.Errorf("the user of the server is not known: %w", err)
+		return fmt.Errorf("reading the user of the server: %w", err)
 	}
 	if runsAsTrusted(server.Uid) {
 		return nil
 	}
-	if err := onlyOf(server.Uid, path); err != nil {
-		return fmt.Errorf("the server runs as user %d, and %w: nothing was sent to it; have the server listen in a "+
+	if err := checkOnlyWriters(server.Uid, path); err != nil {
+		return fmt.Errorf("the server runs as user %d, and %w: nothing was sent; let the server listen in a "+
 			"directory that only its user can write to", server.Uid, err)
 	}
 	return nil
@@ -40,9 +40,9 @@ func checkServer(c net.Conn, path string) error {
 
 func runsAsTrusted(uid uint32) bool { return uid == 0 || uid == uint32(os.Geteuid()) }
 
-// onlyOf returns an error if users other than uid, root and this user can write to a directory on
+// checkOnlyWriters returns an error if users other than uid, root and this user can write to a directory on
 // the way to path. The caller that chose the path trusts the users who can.
-func onlyOf(uid uint32, path string) error {
+func checkOnlyWriters(uid uint32, path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return err

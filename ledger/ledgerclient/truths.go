@@ -14,36 +14,36 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
-// telling sends a request whose draws may need true values. It repeats the request with the values
+// truthRequest sends a request whose draws may need true values. It repeats the request with the values
 // that the server asks for, until the server asks for none.
-type telling struct {
+type truthRequest struct {
 	truth api.TruthFunc
 	send  func(truths map[string]httpapi.Truths) error // true values by question
 	keep  int                                          // how many previous rounds of values are sent again; 0 for all
 }
 
-func (t telling) run(ctx context.Context) error {
+func (r truthRequest) run(ctx context.Context) error {
 	var rounds []map[string]httpapi.Truths
 	for {
 		known := merge(rounds)
-		err := t.send(known)
+		err := r.send(known)
 		var p *api.Problem
 		if !errors.As(err, &p) || p.Kind != problem.TruthNeeded {
 			return err
 		}
-		if t.truth == nil {
-			return fmt.Errorf("%w: draws need true values, and neither the request nor the server has a source of them",
+		if r.truth == nil {
+			return fmt.Errorf("%w: a draw needs true values, and neither the request nor the server has a source of them",
 				api.ErrInvalid)
 		}
-		told, err := t.ask(ctx, p.Needs, known)
+		values, err := r.ask(ctx, p.Needs, known)
 		if err != nil {
 			return err
 		}
-		if len(told) == 0 {
-			return problem.New(problem.Unexpected, "the server asks for true values that it was told")
+		if len(values) == 0 {
+			return problem.New(problem.Unexpected, "the server asks again for true values that were sent")
 		}
-		rounds = append(rounds, told)
-		if t.keep > 0 && len(rounds) > t.keep {
+		rounds = append(rounds, values)
+		if r.keep > 0 && len(rounds) > r.keep {
 			rounds = slices.Delete(rounds, 0, 1)
 		}
 	}
@@ -63,46 +63,46 @@ func merge(rounds []map[string]httpapi.Truths) map[string]httpapi.Truths {
 	return all
 }
 
-// atATime is the maximum number of objects in one call of the source, as [api.AdvanceRequest]
+// maxBatch is the maximum number of objects in one call of the source, as [api.AdvanceRequest]
 // documents.
-const atATime = 4096
+const maxBatch = 4096
 
 // ask calls the source for the needed values that are not yet known.
-func (t telling) ask(
+func (r truthRequest) ask(
 	ctx context.Context, needs []api.Need, known map[string]httpapi.Truths,
 ) (map[string]httpapi.Truths, error) {
-	told := map[string]httpapi.Truths{}
+	values := map[string]httpapi.Truths{}
 	for _, need := range needs {
 		unknown := slices.DeleteFunc(slices.Clone(need.Objects), func(object string) bool {
 			_, is := known[need.Question][object]
 			return is
 		})
-		for objects := range slices.Chunk(unknown, atATime) {
-			values, err := t.valuesOf(ctx, need.Question, objects)
+		for objects := range slices.Chunk(unknown, maxBatch) {
+			fetched, err := r.valuesOf(ctx, need.Question, objects)
 			if err != nil {
 				return nil, fmt.Errorf("question %q: %w", need.Question, err)
 			}
-			if told[need.Question] == nil {
-				told[need.Question] = httpapi.Truths{}
+			if values[need.Question] == nil {
+				values[need.Question] = httpapi.Truths{}
 			}
 			for i, object := range objects {
-				told[need.Question][object] = sendable(values[i])
+				values[need.Question][object] = sendable(fetched[i])
 			}
 		}
 	}
-	return told, nil
+	return values, nil
 }
 
 // valuesOf calls the source for the values of objects, and checks that it returns one for each.
-func (t telling) valuesOf(ctx context.Context, question string, objects []string) ([]string, error) {
-	values, err := t.truth(ctx, question, slices.Clone(objects))
+func (r truthRequest) valuesOf(ctx context.Context, question string, objects []string) ([]string, error) {
+	values, err := r.truth(ctx, question, slices.Clone(objects))
 	switch ended := ctx.Err(); {
 	case ended != nil:
-		return nil, fmt.Errorf("the context of the request ended while its source of true values ran: %w", ended)
+		return nil, fmt.Errorf("the context of the request ended during the call of its source of true values: %w", ended)
 	case err != nil:
 		return nil, errs.OfSource(err)
 	case len(values) != len(objects):
-		return nil, fmt.Errorf("%w returned %d of them for %d objects",
+		return nil, fmt.Errorf("%w returned %d values for %d objects",
 			api.ErrTruthSource, len(values), len(objects))
 	}
 	return values, nil
@@ -122,15 +122,15 @@ func sendable(value string) string {
 func draw[Out any](
 	ctx context.Context, c *Client, path, key string, truth api.TruthFunc, in func(httpapi.Truths) any,
 ) (out Out, err error) {
-	err = telling{truth: truth, send: func(truths map[string]httpapi.Truths) (err error) {
-		out, err = change[Out](ctx, c, path, key, in(one(truths)))
+	err = truthRequest{truth: truth, send: func(truths map[string]httpapi.Truths) (err error) {
+		out, err = change[Out](ctx, c, path, key, in(onlyTruths(truths)))
 		return err
 	}}.run(ctx)
 	return out, err
 }
 
-// one returns the true values of the only question of a request.
-func one(truths map[string]httpapi.Truths) httpapi.Truths {
+// onlyTruths returns the true values of the only question of a request.
+func onlyTruths(truths map[string]httpapi.Truths) httpapi.Truths {
 	for _, only := range truths {
 		return only
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// A path is that of a route, or nothing: none is cleaned into another, and none is redirected.
-func TestPathsAreNotCleaned(t *testing.T) {
+// A path is that of a route, or an error. No path is cleaned or redirected.
+func TestHandler_UncleanPath_IsNoRoute(t *testing.T) {
 	f := serving(t, Options{})
 	for _, target := range []string{
 		"/", "/v1", "/v1/", "/v2/stats", "/v1/stats/", "//v1/stats", "/v1//stats", "/v1/./stats", "/v1/x/../stats", "/v1/%2e/stats", "/v1/%73tats", "/v1/stats%2f", "/v1/stats%00",
@@ -40,9 +40,9 @@ func TestPathsAreNotCleaned(t *testing.T) {
 	f.refuses(problem.Method, asked{method: "POST", target: "/healthz"})
 }
 
-// A query has the parameters of its route, each once and readable; else the problem names the one
-// at fault.
-func TestQueriesAreRead(t *testing.T) {
+// A query has only the parameters of its route, each once and valid. Otherwise the problem names
+// the parameter.
+func TestQuery_InvalidParameter_IsNamed(t *testing.T) {
 	f := serving(t, Options{})
 	for target, field := range map[string]string{
 		"/v1/object":                                       "object",
@@ -77,7 +77,7 @@ func TestQueriesAreRead(t *testing.T) {
 	} {
 		status, header, body := f.ask(asked{method: "GET", target: target, role: "operator"})
 		if target == "/v1/sales?buyer=%00" && status == http.StatusOK {
-			continue // nobody of that name has bought anything
+			continue // no buyer of that name has bought anything
 		}
 		var p api.Problem
 		check.That(t, json.Unmarshal([]byte(body), &p) == nil && status >= 400 && status < 500 && p.Status == status &&
@@ -87,9 +87,9 @@ func TestQueriesAreRead(t *testing.T) {
 	}
 }
 
-// A body is one JSON object as its route wants it; else the problem names the field, and nothing
-// happens. None is a 500.
-func TestBodiesAreRead(t *testing.T) {
+// An invalid body is refused with the field at fault, and changes nothing. No body causes a status
+// 500.
+func TestDecode_InvalidBody_NamesTheField(t *testing.T) {
 	f := serving(t, Options{})
 	before := check.Value(f.ledger.Stats(t.Context()))(t)
 	deep := strings.Repeat(`{"a":`, 20000) + "1" + strings.Repeat("}", 20000)
@@ -137,12 +137,12 @@ func TestBodiesAreRead(t *testing.T) {
 		check.That(t, !strings.Contains(text, secretValue), "a true value is repeated: %s", text)
 	}
 	after := check.Value(f.ledger.Stats(t.Context()))(t)
-	check.That(t, before == after, "something was carried out: %+v, before it was %+v", after, before)
+	check.That(t, before == after, "a refused request changed the ledger: %+v, before it was %+v", after, before)
 }
 
-// A body is JSON by its header, too, and no larger than it may be. What has no body is not asked
-// for one.
-func TestBodiesAreBounded(t *testing.T) {
+// A body must have the media type of JSON, and at most Limits.Body bytes. A request without a body
+// needs no media type.
+func TestHandler_BodyTooLargeOrNotJSON_IsRefused(t *testing.T) {
 	f := serving(t, Options{Limits: Limits{Body: 1000}})
 	const body = `{"question":"vote","epsilon":"1","all":true}`
 	for _, media := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/json; charset=latin1", "", "application/json, text/plain"} {
@@ -150,14 +150,14 @@ func TestBodiesAreBounded(t *testing.T) {
 	}
 	large := `{"question":"vote","epsilon":"1","objects":["` + strings.Repeat("x", 1000) + `"]}`
 	f.refuses(problem.TooLarge, asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "operator"})
-	// Whoever may not is refused before anything is read.
+	// A caller without permission is refused before the body is read.
 	status, header, text := f.ask(asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "metrics"})
 	wantProblem(t, status, header, text, problem.Forbidden)
 }
 
-// The idempotency key is a string of RFC 9651, or stands as it is; what is neither is refused, and
-// so is none.
-func TestKeysAreRead(t *testing.T) {
+// The idempotency key is a string of RFC 9651, or is taken as it is. A malformed or missing key is
+// refused.
+func TestKeyOf_EachForm_IsRead(t *testing.T) {
 	for given, want := range map[string]string{
 		"order-1": "order-1", `"order-1"`: "order-1", `"a \"b\" \\"`: `a "b" \`, `%"f%c3%bcr%25"`: "für%", `%"a b"`: "a b", "a,b;c": "a,b;c", `""`: "",
 	} {
@@ -225,9 +225,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// True values are in no answer, log line or error, whether they come with the request or from the
-// source, and whatever goes wrong.
-func TestTrueValuesAreToldToNobody(t *testing.T) {
+// No answer, log line or error contains a true value, from the request or from the source.
+func TestTrueValues_AreInNoAnswerLogOrError(t *testing.T) {
 	var log bytes.Buffer
 	var source api.TruthFunc
 	f := serving(t, Options{Logger: zerolog.New(&log), Truth: func(ctx context.Context, question string, objects []string) ([]string, error) {
@@ -238,7 +237,7 @@ func TestTrueValuesAreToldToNobody(t *testing.T) {
 		var p api.Problem
 		_ = json.Unmarshal([]byte(body), &p)
 		check.That(t, !strings.Contains(body+log.String(), secretValue) &&
-			!strings.Contains(body+log.String(), "eleven"), "a true value is told: %s\n%s", body, log.String())
+			!strings.Contains(body+log.String(), "eleven"), "a true value is in an answer or the log: %s\n%s", body, log.String())
 		return status, p
 	}
 	for name, told := range map[string]func() ([]string, error){
@@ -268,9 +267,9 @@ func TestTrueValuesAreToldToNobody(t *testing.T) {
 	check.That(t, log.Len() != 0 && !strings.Contains(log.String(), `"19"`), "the log is %s", log.String())
 }
 
-// Without a source, a request that needs true values says whose, of all of them, and only to those
-// who may know.
-func TestARequestSaysWhoseTruthsItNeeds(t *testing.T) {
+// Without a source, the problem lists all objects whose true values the request needs, but only for
+// roles that may see them.
+func TestTruthNeeded_ListsEveryObject_ForTheHostOnly(t *testing.T) {
 	f := serving(t, Options{})
 	ask := func(truths string) (int, api.Problem) {
 		status, _, body := f.ask(asked{method: "POST", target: "/v1/raises", body: `{"question":"vote","epsilon":"1","all":true` + truths + `}`, key: "k", role: "operator"})
@@ -288,8 +287,8 @@ func TestARequestSaysWhoseTruthsItNeeds(t *testing.T) {
 	check.Need(t, status == http.StatusOK, "status %d, %+v", status, p)
 }
 
-// A request that panics is answered with 500, and the ledger lives: it is asked again, and answers.
-func TestAPanicIsAnAnswer(t *testing.T) {
+// A request that panics is answered with the status 500, and the next request is answered as usual.
+func TestHandler_Panic_IsAnsweredWith500(t *testing.T) {
 	var log bytes.Buffer
 	calls := 0
 	f := serving(t, Options{Logger: zerolog.New(&log), Truth: func(_ context.Context, _ string, objects []string) ([]string, error) {
@@ -308,7 +307,7 @@ func TestAPanicIsAnAnswer(t *testing.T) {
 		target := samples()[one].target
 		status, header, text := f.ask(asked{method: "POST", target: target, body: body, key: "k", role: "operator"})
 		if one == "advance" {
-			continue // nothing is released by time here, so nobody is asked
+			continue // time releases nothing here, so no true value is needed
 		}
 		wantProblem(t, status, header, text, problem.Unexpected)
 		status, _, text = f.ask(asked{method: "POST", target: target, body: body, key: "k", role: "operator"})
@@ -320,9 +319,9 @@ func TestAPanicIsAnAnswer(t *testing.T) {
 		"the log is %s", log.String())
 }
 
-// Terms are those of exactly the objects: whoever has none there would be bound by nothing. A
-// policy and none are not wanted at once.
-func TestTermsThatCannotBe(t *testing.T) {
+// Terms must be given for exactly the enrolled objects, because an object without terms would have
+// no limit. A policy excludes no_policy.
+func TestEnroll_TermsNotOfExactlyItsObjects_AreInvalid(t *testing.T) {
 	f := serving(t, Options{})
 	for _, c := range []struct{ target, body, field string }{
 		{"/v1/enrolments", `{"question":"vote","objects":["20","21"],"terms":{"20":{"cap":"1"}}}`, "terms"},

@@ -17,18 +17,18 @@ const firstBody = 4 << 10
 // arriving and not as running. The client must send as fast as [Limits] require. The bytes count
 // against Limits.Memory until the request is answered.
 func (c *call) receive() error {
-	leave, err := c.handler.gates.arriving.enter(c.holder)
+	leaveArriving, err := c.handler.gates.arriving.enter(c.holder)
 	if err != nil {
 		return err
 	}
-	defer leave()
-	c.memory = &hold{room: c.handler.gates.memory, by: c.holder}
+	defer leaveArriving()
+	c.bodyMemory = &quotaShare{quota: c.handler.gates.memory, by: c.holder}
 	limits := c.handler.limits
 	in := http.MaxBytesReader(c.out.ResponseWriter, c.request.Body, limits.Body)
 	time := newAllowance(limits.Read, limits.Slowest)
 	for err == nil {
 		if len(c.raw) == cap(c.raw) {
-			if err := c.makeRoom(); err != nil {
+			if err := c.growBuffer(); err != nil {
 				return err
 			}
 		}
@@ -41,17 +41,17 @@ func (c *call) receive() error {
 	case errors.As(err, &large):
 		return problem.New(problem.TooLarge, "the body has more than %d bytes", large.Limit)
 	case !errors.Is(err, io.EOF):
-		return problem.New(problem.Invalid, "the body could not be read to its end")
+		return problem.New(problem.Invalid, "the request ended before its whole body arrived")
 	}
 	c.arrived = true
-	c.out.expect(0) // from here on the server only watches the connection for its end
+	c.out.setBodyDeadline(0) // from here on the server only watches the connection for its end
 	return nil
 }
 
-// makeRoom doubles the buffer of the body, up to one byte more than Limits.Body.
-func (c *call) makeRoom() error {
+// growBuffer doubles the buffer of the body, up to one byte more than Limits.Body.
+func (c *call) growBuffer() error {
 	size := int(min(max(firstBody, 2*int64(cap(c.raw))), c.handler.limits.Body+1))
-	if err := c.memory.grow(size - cap(c.raw)); err != nil {
+	if err := c.bodyMemory.grow(size - cap(c.raw)); err != nil {
 		return err
 	}
 	text := append(make([]byte, 0, size), c.raw...)
@@ -64,8 +64,8 @@ func (c *call) makeRoom() error {
 func (c *call) forgetBody() {
 	clear(c.raw[:cap(c.raw)])
 	c.raw, c.body = nil, nil
-	if c.memory != nil {
-		c.memory.release()
+	if c.bodyMemory != nil {
+		c.bodyMemory.release()
 	}
 }
 
@@ -82,15 +82,15 @@ func (w *writer) receive(in io.Reader, into []byte, left *allowance) (n int, err
 	return n, err
 }
 
-// lingering is how long the server waits for the rest of a body that it does not read. Closing at
+// lingerTime is how long the server waits for the rest of a body that it does not read. Closing at
 // once could reset the connection before the client has read the answer.
-const lingering = time.Second
+const lingerTime = time.Second
 
-// dismiss lets the server close the connection of a request whose body was not read.
-func (c *call) dismiss() {
+// closeUnread lets the server close the connection of a request whose body was not read.
+func (c *call) closeUnread() {
 	if c.request.ContentLength == 0 || c.arrived {
 		return
 	}
 	c.out.Header().Set("Connection", "close")
-	c.out.expect(lingering)
+	c.out.setBodyDeadline(lingerTime)
 }

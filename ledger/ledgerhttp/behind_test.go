@@ -52,8 +52,7 @@ func TestStandby_Answers_SayAsOfWhichEvent(t *testing.T) {
 	}
 }
 
-// A standby that has stopped because the journal does not have what it lacks is behind, not
-// damaged.
+// A standby that has stopped because the journal was trimmed is reported as behind, not as damaged.
 func TestFail_JournalWasTrimmed_HostIsBehind(t *testing.T) {
 	f := serving(t, Options{})
 	for _, c := range []struct {

@@ -16,9 +16,9 @@ import (
 // methods would read without the options of the request, and so accept unknown members. The method
 // of a list would also write each list, and each list inside it, to a buffer of its own first.
 
-// strictly returns options that read each [api.List] and [api.Mechanism] with the options of the
+// strictLists returns options that read each [api.List] and [api.Mechanism] with the options of the
 // decoder. A list without elements becomes nil.
-func strictly() json.Options {
+func strictLists() json.Options {
 	list := func(d *jsontext.Decoder, list stdjson.Unmarshaler) error {
 		v := reflect.ValueOf(list).Elem()
 		if !isList(v.Type()) {

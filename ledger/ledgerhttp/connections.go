@@ -24,29 +24,29 @@ const (
 	unproven = iota // no request has been admitted yet
 	idle            // between two requests
 	idlePriority
-	waitingKinds
-	active = waitingKinds // a request is in progress; never closed to make a slot free
+	waitingStates
+	active = waitingStates // a request is in progress; never closed to make a slot free
 )
 
 // group is a set of connections: all connections, or those of one address.
 type group struct {
 	count   int
-	waiting [waitingKinds]queue.List // of *boundConn; the front has waited longest
+	waiting [waitingStates]queue.List // of *boundConn; the front has waited longest
 }
 
 // next returns the connection to close when a slot is needed, or nil if none is waiting.
 func (g *group) next() *boundConn {
-	for kind := range waitingKinds {
-		if first := g.waiting[kind].Front(); first != nil {
+	for state := range waitingStates {
+		if first := g.waiting[state].Front(); first != nil {
 			return first.Value.(*boundConn)
 		}
 	}
 	return nil
 }
 
-// guard counts and bounds the connections of one listener.
-type guard struct {
-	most       int                                            // the limit for all connections
+// connectionLimiter counts and bounds the connections of one listener.
+type connectionLimiter struct {
+	total      int                                            // the limit for all connections
 	perAddress int                                            // the limit for one address; negative: no such limit
 	unproven   time.Duration                                  // how long a connection may be unproven
 	after      func(time.Duration, func()) (stop func() bool) // time.AfterFunc, replaced in tests
@@ -55,7 +55,7 @@ type guard struct {
 	all       group
 	addresses map[netip.Prefix]*group
 	proven    int               // proven connections without priority
-	of        map[principal]int // the same, by principal
+	provenBy  map[principal]int // the same, by principal
 }
 
 // Listener returns a listener for [Handler.Server] that bounds its connections by [Limits]. Its
@@ -67,25 +67,25 @@ type guard struct {
 // only if requests are in progress on all others. One connection in eight is reserved for
 // operators, metrics and new clients.
 func (h *Handler) Listener(l net.Listener) net.Listener {
-	return &boundListener{l, newGuard(h.limits, func(d time.Duration, f func()) (stop func() bool) {
+	return &boundListener{l, newConnectionLimiter(h.limits, func(d time.Duration, f func()) (stop func() bool) {
 		return time.AfterFunc(d, f).Stop
 	})}
 }
 
-func newGuard(l Limits, after func(time.Duration, func()) func() bool) *guard {
-	return &guard{
-		most: l.Connections, perAddress: l.PerAddress, unproven: l.Unproven,
-		after: after, addresses: map[netip.Prefix]*group{}, of: map[principal]int{},
+func newConnectionLimiter(l Limits, after func(time.Duration, func()) func() bool) *connectionLimiter {
+	return &connectionLimiter{
+		total: l.Connections, perAddress: l.PerAddress, unproven: l.Unproven,
+		after: after, addresses: map[netip.Prefix]*group{}, provenBy: map[principal]int{},
 	}
 }
 
 // reserved returns how many connections are not available to proven callers without priority: one
 // in eight of all, rounded up.
-func (g *guard) reserved() int { return (g.most + 7) / 8 }
+func (l *connectionLimiter) reserved() int { return (l.total + 7) / 8 }
 
 type boundListener struct {
 	net.Listener
-	guard *guard
+	limiter *connectionLimiter
 }
 
 // Accept implements [net.Listener].
@@ -95,7 +95,7 @@ func (l *boundListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if placed := l.guard.place(c); placed != nil {
+		if placed := l.limiter.place(c); placed != nil {
 			return placed, nil
 		}
 		_ = c.Close()
@@ -105,13 +105,13 @@ func (l *boundListener) Accept() (net.Conn, error) {
 // boundConn is a connection that counts against the limits until it is closed.
 type boundConn struct {
 	net.Conn
-	guard *guard
+	limiter *connectionLimiter
 
 	// guard.mu guards the fields below.
 	groups []*group // nil once the connection is closed
 	// its entries in the waiting lists, one for each group; nil while a request is in progress
 	elements  []*queue.Element
-	kind      int
+	state     int
 	address   netip.Prefix
 	principal principal // zero if the connection counts for no principal
 	priority  bool
@@ -137,22 +137,22 @@ func addressOf(c net.Conn) (netip.Prefix, bool) {
 
 // place adds a new connection to the counts, closing a waiting one if a limit is reached. It
 // returns nil if no connection can be closed.
-func (g *guard) place(inner net.Conn) *boundConn {
+func (l *connectionLimiter) place(inner net.Conn) *boundConn {
 	if tcp, is := inner.(*net.TCPConn); is {
 		_ = tcp.SetWriteBuffer(sendBuffer) // otherwise the system chooses the size, and progress shows later
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	c := &boundConn{Conn: inner, guard: g, groups: []*group{&g.all}}
-	if address, has := addressOf(inner); has && g.perAddress > 0 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := &boundConn{Conn: inner, limiter: l, groups: []*group{&l.all}}
+	if address, has := addressOf(inner); has && l.perAddress > 0 {
 		c.address = address
-		of := g.addresses[address]
+		of := l.addresses[address]
 		if of == nil {
 			of = &group{}
 		}
 		c.groups = append(c.groups, of)
 	}
-	for i, most := range slices.Backward([]int{g.most, g.perAddress}[:len(c.groups)]) {
+	for i, most := range slices.Backward([]int{l.total, l.perAddress}[:len(c.groups)]) {
 		if c.groups[i].count < most {
 			continue
 		}
@@ -160,117 +160,117 @@ func (g *guard) place(inner net.Conn) *boundConn {
 		if victim == nil {
 			return nil
 		}
-		g.drop(victim)
+		l.drop(victim)
 	}
 	if c.address.IsValid() {
-		g.addresses[c.address] = c.groups[1] // the entry is deleted with the last connection of the address
+		l.addresses[c.address] = c.groups[1] // the entry is deleted with the last connection of the address
 	}
 	for _, one := range c.groups {
 		one.count++
 	}
-	g.wait(c, unproven)
-	c.stop = g.after(g.unproven, c.expire)
+	l.setState(c, unproven)
+	c.stop = l.after(l.unproven, c.expire)
 	return c
 }
 
 // drop closes a counted connection and removes it from the counts. The caller holds g.mu.
-func (g *guard) drop(c *boundConn) {
-	g.remove(c)
+func (l *connectionLimiter) drop(c *boundConn) {
+	l.remove(c)
 	_ = c.Conn.Close()
 }
 
-// wait sets the state of a connection. In any state but active, the connection joins the waiting
+// setState sets the state of a connection. In any state but active, the connection joins the waiting
 // lists of its groups.
-func (g *guard) wait(c *boundConn, kind int) {
+func (l *connectionLimiter) setState(c *boundConn, state int) {
 	for i, element := range c.elements {
-		c.groups[i].waiting[c.kind].Remove(element)
+		c.groups[i].waiting[c.state].Remove(element)
 	}
-	c.elements, c.kind = nil, kind
-	if kind == active {
+	c.elements, c.state = nil, state
+	if state == active {
 		return
 	}
 	for _, one := range c.groups {
-		c.elements = append(c.elements, one.waiting[kind].PushBack(c))
+		c.elements = append(c.elements, one.waiting[state].PushBack(c))
 	}
 }
 
 // remove takes a connection out of all counts. It does nothing if that was done before.
-func (g *guard) remove(c *boundConn) {
+func (l *connectionLimiter) remove(c *boundConn) {
 	if c.groups == nil {
 		return
 	}
-	g.wait(c, active)
+	l.setState(c, active)
 	for _, one := range c.groups {
 		one.count--
 	}
 	c.groups = nil
-	if of := g.addresses[c.address]; of != nil && of.count == 0 {
-		delete(g.addresses, c.address)
+	if of := l.addresses[c.address]; of != nil && of.count == 0 {
+		delete(l.addresses, c.address)
 	}
-	g.disown(c)
+	l.uncountPrincipal(c)
 	c.stop()
 }
 
-// disown stops counting a connection for its principal.
-func (g *guard) disown(c *boundConn) {
+// uncountPrincipal stops counting a connection for its principal.
+func (l *connectionLimiter) uncountPrincipal(c *boundConn) {
 	if (c.principal == principal{}) {
 		return
 	}
-	g.proven--
-	if g.of[c.principal]--; g.of[c.principal] == 0 {
-		delete(g.of, c.principal)
+	l.proven--
+	if l.provenBy[c.principal]--; l.provenBy[c.principal] == 0 {
+		delete(l.provenBy, c.principal)
 	}
 	c.principal = principal{}
 }
 
 // expire closes a connection that is still unproven when its timer fires.
 func (c *boundConn) expire() {
-	c.guard.mu.Lock()
-	defer c.guard.mu.Unlock()
-	if c.groups != nil && c.kind == unproven {
-		c.guard.drop(c)
+	c.limiter.mu.Lock()
+	defer c.limiter.mu.Unlock()
+	if c.groups != nil && c.state == unproven {
+		c.limiter.drop(c)
 	}
 }
 
 // Close implements [net.Conn].
 func (c *boundConn) Close() error {
-	c.guard.mu.Lock()
-	c.guard.remove(c)
-	c.guard.mu.Unlock()
+	c.limiter.mu.Lock()
+	c.limiter.remove(c)
+	c.limiter.mu.Unlock()
 	return c.Conn.Close()
 }
 
-// prove records that the gate has admitted a request of a principal on the connection of ctx. It
+// admitConnection records that the gate has admitted a request of a principal on the connection of ctx. It
 // returns false if the principal already has as many proven connections as are still free for
 // callers without priority. So one principal holds at most half of them. The connection is then
 // unproven, and must be closed after the answer. It returns true if ctx has no bounded connection.
-func prove(ctx context.Context, by Holder) bool {
+func admitConnection(ctx context.Context, by Holder) bool {
 	c, is := ctx.Value(connectionKey{}).(*boundConn)
 	if !is {
 		return true
 	}
-	g := c.guard
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	limiter := c.limiter
+	limiter.mu.Lock()
+	defer limiter.mu.Unlock()
 	if c.groups == nil {
 		return true // the connection is closed, so the answer reaches no client
 	}
-	g.disown(c)
+	limiter.uncountPrincipal(c)
 	c.priority = sideOf(by.Role) != ofOthers
 	if !c.priority {
-		if free := g.most - g.reserved() - g.proven; g.of[by.principal()] >= free {
-			if c.kind != unproven {
-				g.wait(c, unproven)
-				c.stop = g.after(g.unproven, c.expire)
+		if free := limiter.total - limiter.reserved() - limiter.proven; limiter.provenBy[by.principal()] >= free {
+			if c.state != unproven {
+				limiter.setState(c, unproven)
+				c.stop = limiter.after(limiter.unproven, c.expire)
 			}
 			return false
 		}
 		c.principal = by.principal()
-		g.proven++
-		g.of[c.principal]++
+		limiter.proven++
+		limiter.provenBy[c.principal]++
 	}
 	c.stop()
-	g.wait(c, active)
+	limiter.setState(c, active)
 	return true
 }
 
@@ -279,7 +279,7 @@ type connectionKey struct{}
 // withConnection is the [http.Server.ConnContext] of a server. It gives each request its
 // connection.
 func withConnection(ctx context.Context, c net.Conn) context.Context {
-	if inner := inside(c); inner != nil {
+	if inner := innerConn(c); inner != nil {
 		return context.WithValue(ctx, connectionKey{}, inner)
 	}
 	return ctx
@@ -288,25 +288,25 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 // noteState is the [http.Server.ConnState] of a server. It records when a proven connection
 // becomes idle or active.
 func noteState(c net.Conn, state http.ConnState) {
-	inner := inside(c)
+	inner := innerConn(c)
 	if inner == nil || state != http.StateIdle && state != http.StateActive {
 		return
 	}
-	inner.guard.mu.Lock()
-	defer inner.guard.mu.Unlock()
+	inner.limiter.mu.Lock()
+	defer inner.limiter.mu.Unlock()
 	switch {
-	case inner.groups == nil || inner.kind == unproven:
+	case inner.groups == nil || inner.state == unproven:
 	case state == http.StateActive:
-		inner.guard.wait(inner, active)
+		inner.limiter.setState(inner, active)
 	case inner.priority:
-		inner.guard.wait(inner, idlePriority)
+		inner.limiter.setState(inner, idlePriority)
 	default:
-		inner.guard.wait(inner, idle)
+		inner.limiter.setState(inner, idle)
 	}
 }
 
-// inside returns the bounded connection inside c, which may be a TLS connection, or nil.
-func inside(c net.Conn) *boundConn {
+// innerConn returns the bounded connection inside c, which may be a TLS connection, or nil.
+func innerConn(c net.Conn) *boundConn {
 	if encrypted, is := c.(*tls.Conn); is {
 		c = encrypted.NetConn()
 	}

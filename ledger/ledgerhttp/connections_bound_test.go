@@ -24,14 +24,14 @@ func (f *fake) Close() error         { f.closed++; return nil }
 // bench is a guard whose timers run when the test says so.
 type bench struct {
 	*testing.T
-	*guard
+	*connectionLimiter
 	timers []func()
 	all    []*fake
 }
 
 func newBench(t *testing.T, l Limits) *bench {
 	b := &bench{T: t}
-	b.guard = newGuard(l, func(_ time.Duration, f func()) func() bool {
+	b.connectionLimiter = newConnectionLimiter(l, func(_ time.Duration, f func()) func() bool {
 		b.timers = append(b.timers, f)
 		return func() bool { return false } // each is too late
 	})
@@ -56,7 +56,7 @@ func (b *bench) come(from string) *boundConn {
 func (b *bench) prove(c *boundConn, name, role string) bool {
 	b.Helper()
 	noteState(c, http.StateActive)
-	kept := prove(withConnection(context.Background(), c), Holder{Name: name, Role: role})
+	kept := admitConnection(withConnection(context.Background(), c), Holder{Name: name, Role: role})
 	if kept {
 		noteState(c, http.StateIdle)
 	}
@@ -72,11 +72,11 @@ func (b *bench) open() (n int) {
 		}
 	}
 	waiting := 0
-	for kind := range waitingKinds {
-		waiting += b.guard.all.waiting[kind].Len()
+	for kind := range waitingStates {
+		waiting += b.connectionLimiter.all.waiting[kind].Len()
 	}
-	check.That(b, b.guard.all.count == n && waiting <= n,
-		"%d connections are open, %d are counted, %d of them as waiting", n, b.guard.all.count, waiting)
+	check.That(b, b.connectionLimiter.all.count == n && waiting <= n,
+		"%d connections are open, %d are counted, %d of them as waiting", n, b.connectionLimiter.all.count, waiting)
 	return n
 }
 
@@ -142,7 +142,7 @@ func TestProve_TwoPrincipalsTakeAllTheyCan_OthersGetIn(t *testing.T) {
 			c := b.come("")
 			check.Need(t, c != nil, "a newcomer is refused")
 			noteState(c, http.StateActive)
-			if prove(withConnection(context.Background(), c), Holder{Name: principal, Role: roleDesk}) {
+			if admitConnection(withConnection(context.Background(), c), Holder{Name: principal, Role: roleDesk}) {
 				n++ // and a request goes on for ever
 			}
 		}
@@ -169,12 +169,12 @@ func TestBound_NoUnprovenConnection_IdleOneIsClosed(t *testing.T) {
 	b.prove(old, "b", roleDesk)
 	b.prove(young, "a", roleDesk) // another request: it waits less long now
 	noteState(active, http.StateActive)
-	prove(withConnection(context.Background(), active), Holder{Name: "c", Role: roleDesk})
+	admitConnection(withConnection(context.Background(), active), Holder{Name: "c", Role: roleDesk})
 	for i, want := range []*boundConn{old, young, boss} {
 		c := b.come("")
 		check.Need(t, c != nil && isClosed(want), "newcomer %d: another one is closed", i)
 		noteState(c, http.StateActive)
-		prove(withConnection(context.Background(), c), Holder{Name: "operator", Role: roleOperator})
+		admitConnection(withConnection(context.Background(), c), Holder{Name: "operator", Role: roleOperator})
 	}
 	c := b.come("")
 	check.That(t, c == nil && !isClosed(active) && b.open() == 4, "a request in progress was ended for a newcomer")
@@ -183,8 +183,8 @@ func TestBound_NoUnprovenConnection_IdleOneIsClosed(t *testing.T) {
 	check.That(t, c != nil && isClosed(active), "a newcomer is refused")
 }
 
-// A connection on which no request is admitted in time is closed; one that was proven is not, and
-// is not counted after it was closed, whoever closed it, and how often.
+// A connection on which no request is admitted in time is closed. A proven connection stays open,
+// and is not counted after it was closed, however it was closed.
 func TestBound_Unproven_IsClosedInTime(t *testing.T) {
 	b := newBench(t, Limits{Connections: 4, PerAddress: 4, Unproven: time.Minute})
 	late, proven, gone := b.come("192.0.2.1"), b.come("192.0.2.1"), b.come("192.0.2.1")
@@ -200,10 +200,10 @@ func TestBound_Unproven_IsClosedInTime(t *testing.T) {
 		_ = late.Close()
 		_ = proven.Close()
 	}
-	check.That(t, b.open() == 0 && len(b.of) == 0 && b.guard.proven == 0 && len(b.addresses) == 0,
-		"counted are still %v, %d, %v", b.of, b.guard.proven, b.addresses)
-	check.That(t, prove(withConnection(context.Background(), late), Holder{Name: "a", Role: roleDesk}) &&
-		b.guard.proven == 0, "a closed connection is counted")
+	check.That(t, b.open() == 0 && len(b.provenBy) == 0 && b.connectionLimiter.proven == 0 && len(b.addresses) == 0,
+		"counted are still %v, %d, %v", b.provenBy, b.connectionLimiter.proven, b.addresses)
+	check.That(t, admitConnection(withConnection(context.Background(), late), Holder{Name: "a", Role: roleDesk}) &&
+		b.connectionLimiter.proven == 0, "a closed connection is counted")
 	noteState(late, http.StateIdle)
 	b.open()
 }

@@ -38,8 +38,7 @@ func askBy(t *testing.T, conn net.Conn, in *bufio.Reader, role string) (int, err
 	return response.StatusCode, err
 }
 
-// Connections on which nothing is sent shut nobody out; those that were admitted serve more
-// requests.
+// Connections without a request exclude no client, and admitted connections serve more requests.
 func TestServer_IdleConnectionsFillAll_AnotherIsAnswered(t *testing.T) {
 	address := servedOn(t, Options{Limits: Limits{Connections: 16, PerAddress: -1, Unproven: time.Hour}})
 	dial := func() (net.Conn, *bufio.Reader) {

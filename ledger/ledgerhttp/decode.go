@@ -20,8 +20,8 @@ import (
 // Each name occurs at most once, is spelled exactly as a field of the struct, and every required
 // field is present. No error contains a value of the body, because it may be a true value.
 func decode(body io.Reader, into any) *api.Problem {
-	if err := json.UnmarshalRead(body, into, json.RejectUnknownMembers(true), strictly()); err != nil {
-		return undecoded(err)
+	if err := json.UnmarshalRead(body, into, json.RejectUnknownMembers(true), strictLists()); err != nil {
+		return decodeProblem(err)
 	}
 	if name := missing(reflect.ValueOf(into).Elem()); name != "" {
 		return problem.At(name, problem.Invalid, "the field %q is missing, or empty", name)
@@ -29,24 +29,24 @@ func decode(body io.Reader, into any) *api.Problem {
 	return nil
 }
 
-// undecoded returns the problem of a body that could not be decoded, with the field at fault.
-func undecoded(err error) *api.Problem {
+// decodeProblem returns the problem of a body that could not be decoded, with the field at fault.
+func decodeProblem(err error) *api.Problem {
 	var syntax *jsontext.SyntacticError
 	var meaning *json.SemanticError
 	switch {
 	case errors.As(err, &syntax):
-		return badField(string(syntax.JSONPointer), "is no JSON as it must be: in UTF-8, and with no name twice")
+		return badField(string(syntax.JSONPointer), "is not valid JSON: it must be UTF-8, and have no name twice")
 	case errors.As(err, &meaning):
-		why := "cannot be that"
+		why := "has an invalid value"
 		switch {
 		case errors.Is(err, json.ErrUnknownName):
 			why = "is unknown"
 		case meaning.GoType != nil:
-			why = "cannot be that: want " + wanted(meaning.GoType)
+			why = "has an invalid value: want " + wanted(meaning.GoType)
 		}
 		return badField(string(meaning.JSONPointer), why)
 	}
-	return problem.New(problem.Invalid, "the body could not be read to its end")
+	return problem.New(problem.Invalid, "the body could not be read")
 }
 
 // badField returns the problem of a field, or of the whole body if the pointer is empty.
@@ -66,11 +66,11 @@ func badField(pointer, why string) *api.Problem {
 func wanted(t reflect.Type) string {
 	switch t.Name() {
 	case "Epsilon":
-		return `a decimal in a string, such as "0.5", with at most 9 digits behind the point`
+		return `a decimal in a string, such as "0.5", with at most 9 digits after the point`
 	case "Duration":
 		return `a duration in a string, such as "15m"`
 	case "Policy":
-		return "a policy, as docs/reference/json.md describes them"
+		return "a policy as in docs/reference/json.md"
 	}
 	switch t.Kind() {
 	case reflect.String:

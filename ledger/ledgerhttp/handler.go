@@ -63,15 +63,15 @@ type Options struct {
 // Handler serves a ledger. It is an [http.Handler]. A host that mounts it below a path uses
 // [http.StripPrefix].
 type Handler struct {
-	ledger   atomic.Pointer[ledger.Ledger]
-	follows  atomic.Bool // it is a standby that has not taken over
-	options  Options
-	limits   Limits
-	mux      *http.ServeMux
-	gates    gates
-	document description
-	unknown  *quiet                                       // bounds log lines of requests without a valid token
-	ticker   func() (ticks <-chan time.Time, stop func()) // the ticks at which long answers ask the gate again
+	ledger       atomic.Pointer[ledger.Ledger]
+	isStandby    atomic.Bool // it is a standby that has not taken over
+	options      Options
+	limits       Limits
+	mux          *http.ServeMux
+	gates        gates
+	document     description
+	unknownLines *lineLimiter                                 // bounds log lines of requests without a valid token
+	ticker       func() (ticks <-chan time.Time, stop func()) // the ticks at which long answers ask the gate again
 
 	streaming  context.Context // ended when streams must end
 	endStreams context.CancelFunc
@@ -81,14 +81,14 @@ type Handler struct {
 // server. After a takeover of a standby, the ledger to close is [Handler.Ledger].
 func New(l *ledger.Ledger, o Options) (*Handler, error) {
 	if o.Gate == nil {
-		return nil, errors.New("ledgerhttp: Options.Gate is not set: nothing is open without a choice")
+		return nil, errors.New("ledgerhttp: Options.Gate is not set: it must identify the callers")
 	}
 	h := &Handler{
 		options: o, limits: o.Limits.orDefaults(), mux: http.NewServeMux(),
-		unknown: newQuiet(time.Now), ticker: everySecond,
+		unknownLines: newLineLimiter(time.Now), ticker: everySecond,
 	}
 	h.ledger.Store(l)
-	h.follows.Store(o.Leader != nil)
+	h.isStandby.Store(o.Leader != nil)
 	h.streaming, h.endStreams = context.WithCancel(context.Background())
 	h.gates.init(h.limits)
 	all := routes()
@@ -105,11 +105,11 @@ func New(l *ledger.Ledger, o Options) (*Handler, error) {
 		h.mux.HandleFunc(at, func(w http.ResponseWriter, r *http.Request) {
 			list := strings.Join(allowed, ", ")
 			w.Header().Set("Allow", list)
-			h.fail(newWriter(w, h.limits), roleOperator, problem.New(problem.Method, "only %s", list))
+			h.fail(newWriter(w, h.limits), roleOperator, problem.New(problem.Method, "this path has only the methods %s", list))
 		})
 	}
-	h.mux.HandleFunc("GET /healthz", h.healthy)
-	h.mux.HandleFunc("GET "+documentPath, h.describe)
+	h.mux.HandleFunc("GET /healthz", h.serveHealthz)
+	h.mux.HandleFunc("GET "+documentPath, h.serveDocument)
 	return h, nil
 }
 
@@ -126,7 +126,7 @@ func (h *Handler) TakeOver(ctx context.Context) error {
 		return err
 	}
 	h.ledger.Store(next)
-	h.follows.Store(false)
+	h.isStandby.Store(false)
 	return nil
 }
 
@@ -134,8 +134,8 @@ func (h *Handler) TakeOver(ctx context.Context) error {
 // before [http.Server.Shutdown], which otherwise waits for the streams.
 func (h *Handler) EndStreams() { h.endStreams() }
 
-// healthy answers any caller. The answer contains only whether the ledger responds.
-func (h *Handler) healthy(w http.ResponseWriter, r *http.Request) {
+// serveHealthz answers any caller. The answer contains only whether the ledger responds.
+func (h *Handler) serveHealthz(w http.ResponseWriter, r *http.Request) {
 	if _, err := h.Ledger().Stats(r.Context()); err != nil {
 		h.fail(newWriter(w, h.limits), roleOperator, problem.New(problem.Stopped, "the ledger does not answer"))
 		return
@@ -150,11 +150,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// A connection stays open only after a request that was admitted; admit removes this header.
 	w.Header().Set("Connection", "close")
 	out := newWriter(w, h.limits)
-	out.wait() // replaces the write deadline of the previous answer
+	out.setDeadline() // replaces the write deadline of the previous answer
 	if r.ContentLength != 0 {
 		// Also for a request that is refused unread: the server reads the rest of the body to find
 		// the next request.
-		out.expect(lingering)
+		out.setBodyDeadline(lingerTime)
 	}
 	// No path of this API has to be cleaned or unescaped. A path that does is an attempt to pass
 	// for another path.
@@ -170,35 +170,36 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // limits, and runs the call.
 func (h *Handler) guarded(r *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		begun, r := time.Now(), r.of(request)
+		begun, r := time.Now(), r.forRequest(request)
 		out := newWriter(w, h.limits)
 		holder, err := h.admit(r, request, out)
 		c := &call{
-			handler: h, route: r, holder: holder, admitted: request, request: request, out: out, leave: func() {},
+			handler: h, route: r, holder: holder, admitted: request, request: request, out: out,
+			leaveRunning: func() {},
 		}
 		if err == nil {
-			err = h.safely(c)
+			err = h.runSafely(c)
 		}
 		if err != nil {
-			c.dismiss()
+			c.closeUnread()
 			h.fail(out, holder.Role, err)
 		}
-		h.logged(c, time.Since(begun))
+		h.logRequest(c, time.Since(begun))
 		if h.options.Answered != nil {
 			h.options.Answered(r.id, out.status, time.Since(begun))
 		}
-		if out.broken {
+		if out.isBroken {
 			panic(http.ErrAbortHandler) // the answer is incomplete: aborting the connection shows this to the client
 		}
 	})
 }
 
-// logged writes the log line of a request. Lines of requests without a valid token are
+// logRequest writes the log line of a request. Lines of requests without a valid token are
 // rate-limited, because any client can send such requests.
-func (h *Handler) logged(c *call, took time.Duration) {
+func (h *Handler) logRequest(c *call, took time.Duration) {
 	line := h.options.Logger.Info().Str("route", c.route.id)
 	if c.holder.Role == "" {
-		left, may := h.unknown.allow()
+		left, may := h.unknownLines.allow()
 		if !may {
 			return
 		}
@@ -223,10 +224,10 @@ func (h *Handler) hasRole(holder Holder) bool {
 func (h *Handler) admit(r *route, request *http.Request, out *writer) (Holder, error) {
 	holder, known := h.options.Gate(request)
 	if !known || !h.hasRole(holder) {
-		return Holder{}, problem.New(problem.Unauthorized, "there is no valid token with this request")
+		return Holder{}, problem.New(problem.Unauthorized, "this request has no valid token")
 	}
-	if !prove(request.Context(), holder) {
-		return holder, problem.New(problem.TooMany, "there are more connections than this caller may have now")
+	if !admitConnection(request.Context(), holder) {
+		return holder, problem.New(problem.TooMany, "this caller has as many connections as it may have now")
 	}
 	out.Header().Del("Connection")
 	if !r.allows(holder.Role) {
@@ -235,21 +236,21 @@ func (h *Handler) admit(r *route, request *http.Request, out *writer) (Holder, e
 	return holder, nil
 }
 
-// safely runs a call and turns a panic into an error, so that the ledger and other calls go on.
-func (h *Handler) safely(c *call) (err error) {
+// runSafely runs a call and turns a panic into an error, so that the ledger and other calls go on.
+func (h *Handler) runSafely(c *call) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			// The text of a panic may contain a true value: only its type and stack are logged.
 			line := h.options.Logger.Error().Str("route", c.route.id)
 			line.Type("panic", reason).Bytes("stack", debug.Stack()).Msg("a request panicked")
-			err = problem.New(problem.Unexpected, "this request failed for a reason that only the server's log has")
+			err = problem.New(problem.Unexpected, "this request failed: the server's log has the reason")
 		}
-		c.bearer.forget()
+		c.truthSource.forget()
 		c.forgetBody()
-		c.leave()
-		c.settle()
+		c.leaveRunning()
+		c.settleRecords()
 	}()
-	if err := h.gates.pace(c.holder); err != nil {
+	if err := h.gates.checkRate(c.holder); err != nil {
 		return err
 	}
 	if err := c.read(); err != nil {
@@ -259,7 +260,7 @@ func (h *Handler) safely(c *call) (err error) {
 	if err != nil {
 		return err
 	}
-	c.leave = leave
+	c.leaveRunning = leave
 	if err := c.decode(); err != nil {
 		return err
 	}
@@ -271,17 +272,17 @@ func (c *call) run() error {
 	ctx, cancel := c.bounded()
 	defer cancel()
 	c.request = c.request.WithContext(ctx)
-	c.asOf()
+	c.setEventHeader()
 	result, err := c.compute()
 	if err != nil {
-		return c.elsewhere(c.keyed(c.bearer.explain(problem.Of(err))))
+		return c.addLeader(c.withGivenKey(c.truthSource.explain(problem.Of(err))))
 	}
 	return c.send(c.ctx(), result)
 }
 
-// asOf sets, on a standby, the header with the number of events that the answer is based on.
-func (c *call) asOf() {
-	if !c.handler.follows.Load() {
+// setEventHeader sets, on a standby, the header with the number of events that the answer is based on.
+func (c *call) setEventHeader() {
+	if !c.handler.isStandby.Load() {
 		return
 	}
 	stats, err := c.ledger().Stats(c.ctx())
@@ -291,14 +292,14 @@ func (c *call) asOf() {
 	c.out.Header().Set(httpapi.EventHeader, strconv.FormatUint(stats.Events, 10))
 }
 
-// reached returns an error, on a standby, if it does not have so many events yet.
-func (c *call) reached(events uint64) error {
-	if !c.handler.follows.Load() {
+// checkHasEvents returns an error, on a standby, if it does not have so many events yet.
+func (c *call) checkHasEvents(events uint64) error {
+	if !c.handler.isStandby.Load() {
 		return nil
 	}
 	stats, err := c.ledger().Stats(c.ctx())
 	if err == nil && events > stats.Events {
-		const what = "this host is a standby that has %d events, and not %d yet"
+		const what = "this host is a standby with %d events, and does not have event %d yet"
 		return problem.New(problem.Behind, what, stats.Events, events)
 	}
 	return err
@@ -307,7 +308,7 @@ func (c *call) reached(events uint64) error {
 // bounded returns the context of a call. A stream runs until the handler ends streams. Any other
 // call ends after Limits.Time.
 func (c *call) bounded() (context.Context, context.CancelFunc) {
-	if !c.route.long {
+	if !c.route.isLong {
 		return context.WithTimeout(c.ctx(), c.handler.limits.Time)
 	}
 	ctx, cancel := context.WithCancelCause(c.ctx())
@@ -320,29 +321,29 @@ func (c *call) bounded() (context.Context, context.CancelFunc) {
 	}
 }
 
-// elsewhere adds to the problem of a standby that refuses a change the host that has the ledger.
-func (c *call) elsewhere(p *api.Problem) *api.Problem {
-	if p.Kind != problem.ReadOnly || !c.handler.follows.Load() {
+// addLeader adds to the problem of a standby that refuses a change the host that has the ledger.
+func (c *call) addLeader(p *api.Problem) *api.Problem {
+	if p.Kind != problem.ReadOnly || !c.handler.isStandby.Load() {
 		return p
 	}
-	within, cancel := context.WithTimeout(c.ctx(), patience)
+	within, cancel := context.WithTimeout(c.ctx(), leaderTimeout)
 	defer cancel()
-	who, err := c.handler.options.Leader(within)
+	leader, err := c.handler.options.Leader(within)
 	if err != nil {
-		who = ""
+		leader = ""
 	}
 	p = problem.New(problem.ReadOnly, "this host is a standby, which changes nothing; ")
-	if p.Leader = who; who != "" {
-		p.Detail += fmt.Sprintf("the host %q has the ledger", who)
+	if p.Leader = leader; leader != "" {
+		p.Detail += fmt.Sprintf("the host %q has the ledger", leader)
 	} else {
-		p.Detail += "who has the ledger could not be found out"
+		p.Detail += "the name of the host that has the ledger is not known now"
 	}
-	p.Hint = "ask the host that has the ledger; if it is gone for good, have this one take over"
+	p.Hint = "send the request to the host that has the ledger; if that host is lost, make this one take over"
 	return p
 }
 
-// patience is how long a request waits for the name of the host that has the ledger.
-const patience = 5 * time.Second
+// leaderTimeout is how long a request waits for the name of the host that has the ledger.
+const leaderTimeout = 5 * time.Second
 
 // read reads the query, the idempotency key, and the undecoded body of a request.
 func (c *call) read() (err error) {
@@ -350,11 +351,11 @@ func (c *call) read() (err error) {
 	if c.params, bad = query(c.request.URL.RawQuery, c.route.params); bad != nil {
 		return bad
 	}
-	if c.route.keyed {
-		if c.given, bad = keyOf(c.request.Header); bad != nil {
+	if c.route.needsKey {
+		if c.givenKey, bad = keyOf(c.request.Header); bad != nil {
 			return bad
 		}
-		if c.key, err = c.holder.namespaced(c.given); err != nil {
+		if c.key, err = c.holder.namespaced(c.givenKey); err != nil {
 			return err
 		}
 	}
@@ -384,7 +385,7 @@ func (c *call) decode() error {
 
 // fail answers a request with the problem of an error.
 func (h *Handler) fail(out *writer, role string, err error) {
-	p := h.told(role, err)
+	p := h.problemFor(role, err)
 	switch p.Status {
 	case http.StatusUnauthorized:
 		out.Header().Set("WWW-Authenticate", "Bearer")
@@ -396,10 +397,10 @@ func (h *Handler) fail(out *writer, role string, err error) {
 	out.problem(p)
 }
 
-// told returns the problem of an error as a caller with this role may see it. It logs a failure of
+// problemFor returns the problem of an error as a caller with this role may see it. It logs a failure of
 // the server itself, unless the caller has gone. Only an operator sees the reason of such a
 // failure.
-func (h *Handler) told(role string, err error) *api.Problem {
+func (h *Handler) problemFor(role string, err error) *api.Problem {
 	p := *problem.Of(err)
 	if p.Status >= http.StatusInternalServerError && p.Kind != problem.Interrupted {
 		h.options.Logger.Error().Err(err).Msg("a request failed")

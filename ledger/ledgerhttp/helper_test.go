@@ -86,7 +86,7 @@ func peopleForSale(t testing.TB, l *ledger.Ledger) {
 func servingFor(t testing.TB, r *route) *fixture {
 	t.Helper()
 	if r.id != "takeOver" {
-		return servingOf(t, marketLedger(t, r.copies), Options{})
+		return servingOf(t, marketLedger(t, r.copiesFile), Options{})
 	}
 	_, b := couple(t)
 	return servingOf(t, b, Options{Leader: func(context.Context) (string, error) { return "a", nil }})
@@ -169,7 +169,7 @@ func servingOf(t testing.TB, l *ledger.Ledger, o Options) *fixture {
 }
 
 // taken returns how many places are.
-func taken(rooms ...*room) (n int) {
+func taken(rooms ...*quota) (n int) {
 	for _, r := range rooms {
 		r.mu.Lock()
 		n += r.taken
@@ -320,7 +320,7 @@ func samples() map[string]sample {
 func (r *route) request(role string) asked {
 	s := samples()[r.id]
 	a := asked{method: r.method, target: s.target, body: s.body, role: role}
-	if r.keyed {
+	if r.needsKey {
 		a.key = fmt.Sprintf("%q", "test of "+r.id)
 	}
 	return a

@@ -25,9 +25,9 @@ func keyOf(h http.Header) (string, *api.Problem) {
 	given := h.Values(httpapi.KeyHeader)
 	switch {
 	case len(given) == 0 || given[0] == "":
-		return bad("the header " + httpapi.KeyHeader + " is missing: give the id of your order, once for each")
+		return bad("the header " + httpapi.KeyHeader + " is missing: use an id of its own for each request, such as that of your order")
 	case len(given) > 1:
-		return bad("the header " + httpapi.KeyHeader + " is there twice")
+		return bad("the header " + httpapi.KeyHeader + " occurs twice")
 	}
 	text := given[0]
 	key, ok := text, true
@@ -38,7 +38,7 @@ func keyOf(h http.Header) (string, *api.Problem) {
 		key, ok = undisplay(text)
 	}
 	if !ok {
-		return bad("the header " + httpapi.KeyHeader + " is no string of RFC 9651")
+		return bad("the header " + httpapi.KeyHeader + " is not a string of RFC 9651")
 	}
 	return key, nil
 }
@@ -81,21 +81,21 @@ func (h Holder) namespaced(key string) (string, error) {
 	}
 	switch {
 	case h.Role == roleOperator && (strings.HasPrefix(key, deskKey) || strings.HasPrefix(key, hashedDeskKey)):
-		const what = "the idempotency key %q: keys that begin with %q or %q are those of desks"
+		const what = "the idempotency key %q: keys that begin with %q or %q are reserved for desks"
 		return "", problem.At(httpapi.KeyHeader, problem.Invalid, what, key, deskKey, hashedDeskKey)
 	case h.Role == roleOperator:
 		return key, nil
 	case h.Role == roleDesk && len(deskKey)+len(key) <= maxKey:
 		return deskKey + key, nil
 	case h.Role == roleDesk:
-		return hashedDeskKey + hashed(key), nil
+		return hashedDeskKey + hashText(key), nil
 	}
 	// A name has no zero byte, so the hashed texts of two principals or keys always differ.
-	return h.Role + "/" + hashed(h.Whom+"\x00"+key), nil
+	return h.Role + "/" + hashText(h.Whom+"\x00"+key), nil
 }
 
-// hashed returns the SHA-256 of a text in hexadecimal digits.
-func hashed(text string) string {
+// hashText returns the SHA-256 of a text in hexadecimal digits.
+func hashText(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
@@ -105,7 +105,7 @@ func hashed(text string) string {
 // desks. Otherwise the result is "".
 func (c *call) shownKey(key string) string {
 	if key == c.key {
-		return c.given
+		return c.givenKey
 	}
 	if c.holder.Role == roleOperator || c.holder.Role == roleAuditor {
 		return key
@@ -116,14 +116,14 @@ func (c *call) shownKey(key string) string {
 	return ""
 }
 
-// keyed returns the problem of a key conflict with the idempotency key as the caller sent it.
+// withGivenKey returns the problem of a key conflict with the idempotency key as the caller sent it.
 // Other problems are returned as they are.
-func (c *call) keyed(p *api.Problem) *api.Problem {
-	if p.Kind != problem.KeyConflict || p.Key != c.key || c.key == c.given {
+func (c *call) withGivenKey(p *api.Problem) *api.Problem {
+	if p.Kind != problem.KeyConflict || p.Key != c.key || c.key == c.givenKey {
 		return p
 	}
 	shown := *p
-	shown.Key = c.given
-	shown.Detail = (&api.KeyConflictError{Key: c.given, Field: p.Field}).Error()
+	shown.Key = c.givenKey
+	shown.Detail = (&api.KeyConflictError{Key: c.givenKey, Field: p.Field}).Error()
 	return &shown
 }

@@ -14,15 +14,14 @@ import (
 // resale is an order that needs no draw.
 const resale = `{"buyer":"acme","question":"vote","epsilon":"0.5","objects":["17"]}`
 
-// No two principals have the same key of the ledger, whatever each chooses; all tokens of one have
-// the same.
+// Two principals never share a key of the ledger, and all tokens of one principal share its keys.
 func TestKeys_OfTwoPrincipals_NeverMeet(t *testing.T) {
 	long := strings.Repeat("k", maxKey)
 	seen := map[string]Holder{}
 	for _, by := range []Holder{
 		{"a", roleOperator, ""}, {"a", roleDesk, ""}, {"a", roleBuyer, "acme"}, {"a", roleBuyer, "zeta"}, {"a", roleBuyer, "acm"}, {"a", rolePerson, "acme"}, {"a", rolePerson, "17"},
 	} {
-		for _, key := range []string{"k", "e/k", "/k", "desk/k", "acme/k", "buyer/acme/k", "#", long, hashed(long), hashed("acme\x00k"), "person/" + hashed("acme\x00k")} {
+		for _, key := range []string{"k", "e/k", "/k", "desk/k", "acme/k", "buyer/acme/k", "#", long, hashText(long), hashText("acme\x00k"), "person/" + hashText("acme\x00k")} {
 			at, err := by.namespaced(key)
 			if by.Role == roleOperator {
 				continue // the host's own, which has all that are not desks'
@@ -38,7 +37,7 @@ func TestKeys_OfTwoPrincipals_NeverMeet(t *testing.T) {
 			}
 		}
 	}
-	for _, key := range []string{"desk/k", "desk#" + hashed("k")} {
+	for _, key := range []string{"desk/k", "desk#" + hashText("k")} {
 		at, err := (Holder{"a", roleOperator, ""}).namespaced(key)
 		check.That(t, err != nil, "an operator has the key of a desk, %q", at)
 	}

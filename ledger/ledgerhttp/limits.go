@@ -86,9 +86,9 @@ type principal struct {
 // principal returns the principal by which the holder counts.
 func (h Holder) principal() principal { return principal{h.Role, cmp.Or(h.Whom, h.Name)} }
 
-// mostPrincipals is how many principals each rate limit remembers. When there are more, all are
+// maxPrincipals is how many principals each rate limit remembers. When there are more, all are
 // forgotten, and start with full purses.
-const mostPrincipals = 1 << 14
+const maxPrincipals = 1 << 14
 
 // personRate and personBurst limit the requests of a person, if they are less than Rate and Burst.
 // The limit is low because each statement adds an event to the log for good.
@@ -97,36 +97,36 @@ const (
 	personBurst = 20
 )
 
-// arrivals is how many requests may be arriving for each request that may run.
-const arrivals = 4
+// arrivingPerRunning is how many requests may be arriving for each request that may run.
+const arrivingPerRunning = 4
 
 // gates count the requests in progress, and limit the rates of each principal.
 type gates struct {
-	arriving, running, copies, streams, memory *room
+	arriving, running, copies, streams, memory *quota
 	// of requests, of persons' requests, of records
-	rates, personRates, records *purses
-	turns                       *turns
+	rates, personRates, records *rateLimiter
+	slots                       *slots
 }
 
 func (g *gates) init(l Limits) {
-	g.arriving = newRoom("requests that are arriving", arrivals*l.Running, arrivals*l.Running)
-	g.running = newRoom("requests", l.Running, l.Running)
-	g.copies, g.streams = newRoom("copies", l.Copies, l.Copies), newRoom("streams", l.Streams, l.Each)
-	g.memory = newRoom("bytes of requests and answers", int(l.Memory), int(l.Memory))
-	g.rates = newPurses(l.Rate, float64(l.Burst), time.Now)
-	g.personRates = newPurses(min(personRate, l.Rate), float64(min(personBurst, l.Burst)), time.Now)
-	g.records = newPurses(l.Records, float64(l.RecordBurst), time.Now)
-	g.turns = newTurns(l.Panels)
+	g.arriving = newQuota("requests that are arriving", arrivingPerRunning*l.Running, arrivingPerRunning*l.Running)
+	g.running = newQuota("requests", l.Running, l.Running)
+	g.copies, g.streams = newQuota("copies", l.Copies, l.Copies), newQuota("streams", l.Streams, l.Each)
+	g.memory = newQuota("bytes of requests and answers", int(l.Memory), int(l.Memory))
+	g.rates = newRateLimiter(l.Rate, float64(l.Burst), time.Now)
+	g.personRates = newRateLimiter(min(personRate, l.Rate), float64(min(personBurst, l.Burst)), time.Now)
+	g.records = newRateLimiter(l.Records, float64(l.RecordBurst), time.Now)
+	g.slots = newSlots(l.Panels)
 }
 
-// pace returns an error if a principal exceeds its rate of requests.
-func (g *gates) pace(by Holder) error {
+// checkRate returns an error if a principal exceeds its rate of requests.
+func (g *gates) checkRate(by Holder) error {
 	rates := g.rates
 	if by.Role == rolePerson {
 		rates = g.personRates
 	}
 	if rates.take(by.principal(), 1) > 0 {
-		return problem.New(problem.TooMany, "more requests than %v each second", rates.each)
+		return problem.New(problem.TooMany, "this caller sends more than %v requests per second", rates.rate)
 	}
 	return nil
 }
@@ -135,9 +135,9 @@ func (g *gates) pace(by Holder) error {
 // caller must call leave when the request ends.
 func (g *gates) enter(by Holder, r *route) (leave func(), err error) {
 	switch {
-	case r.copies:
+	case r.copiesFile:
 		return g.copies.enter(by)
-	case r.long:
+	case r.isLong:
 		return g.streams.enter(by)
 	}
 	return g.running.enter(by)
@@ -165,78 +165,78 @@ func sideOf(role string) int {
 	return ofOthers
 }
 
-// room is a bounded number of places: requests of one kind, or bytes.
-type room struct {
-	kind       string
-	most, each int // the maximum of a side, and of one principal
-	mu         sync.Mutex
-	taken      int // on all sides
-	sides      [sides]int
-	of         map[principal]int // places taken, by principal; no entry is 0
+// quota is a bounded number of places: requests of one kind, or bytes.
+type quota struct {
+	kind                  string
+	perSide, perPrincipal int // the maximum of a side, and of one principal
+	mu                    sync.Mutex
+	taken                 int // on all sides
+	sides                 [sides]int
+	byPrincipal           map[principal]int // places taken, by principal; no entry is 0
 }
 
-func newRoom(kind string, most, each int) *room {
-	return &room{kind: kind, most: most, each: each, of: map[principal]int{}}
+func newQuota(kind string, most, each int) *quota {
+	return &quota{kind: kind, perSide: most, perPrincipal: each, byPrincipal: map[principal]int{}}
 }
 
 // enter takes one place, and returns the function that releases it.
-func (r *room) enter(by Holder) (leave func(), err error) {
-	h := &hold{room: r, by: by}
+func (q *quota) enter(by Holder) (leave func(), err error) {
+	h := &quotaShare{quota: q, by: by}
 	return h.release, h.grow(1)
 }
 
 // bound returns how many places are free on the side of a caller, and how many places the caller
 // may have in all.
-func (r *room) bound(by Holder) (free, each int) {
+func (q *quota) bound(by Holder) (free, each int) {
 	side := sideOf(by.Role)
-	switch free = r.most - r.sides[side]; side {
+	switch free = q.perSide - q.sides[side]; side {
 	case ofMetrics:
-		free = max(1, r.most/metricsShare) - r.sides[side]
+		free = max(1, q.perSide/metricsShare) - q.sides[side]
 	case ofOthers:
-		return free, min(r.each, free)
+		return free, min(q.perPrincipal, free)
 	}
-	return free, r.each
+	return free, q.perPrincipal
 }
 
-// hold is a number of places that a caller has taken in a room.
-type hold struct {
-	room *room
-	by   Holder
-	n    int
+// quotaShare is a number of places that a caller has taken in a room.
+type quotaShare struct {
+	quota *quota
+	by    Holder
+	n     int
 }
 
 // grow takes n more places, or returns an error and takes none.
-func (h *hold) grow(n int) error {
-	r, p := h.room, h.by.principal()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	free, each := r.bound(h.by)
+func (s *quotaShare) grow(n int) error {
+	q, p := s.quota, s.by.principal()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	free, each := q.bound(s.by)
 	switch {
 	case n > free:
-		return problem.New(problem.Busy, "there are as many %s in progress as may be", r.kind)
-	case r.of[p] > each-n:
-		return problem.New(problem.TooMany, "more than %d %s at a time", r.of[p], r.kind)
+		return problem.New(problem.Busy, "the limit of %s in progress is reached", q.kind)
+	case q.byPrincipal[p] > each-n:
+		return problem.New(problem.TooMany, "this caller has %d %s in progress, as many as it may have now", q.byPrincipal[p], q.kind)
 	}
-	r.add(h, n)
+	q.add(s, n)
 	return nil
 }
 
 // add changes the number of places of a hold by n. The caller holds r.mu.
-func (r *room) add(h *hold, n int) {
+func (q *quota) add(h *quotaShare, n int) {
 	p := h.by.principal()
 	h.n += n
-	r.taken += n
-	r.sides[sideOf(h.by.Role)] += n
-	if r.of[p] += n; r.of[p] == 0 {
-		delete(r.of, p)
+	q.taken += n
+	q.sides[sideOf(h.by.Role)] += n
+	if q.byPrincipal[p] += n; q.byPrincipal[p] == 0 {
+		delete(q.byPrincipal, p)
 	}
 }
 
 // release returns all places of the hold. Further calls do nothing.
-func (h *hold) release() {
-	h.room.mu.Lock()
-	defer h.room.mu.Unlock()
-	h.room.add(h, -h.n)
+func (s *quotaShare) release() {
+	s.quota.mu.Lock()
+	defer s.quota.mu.Unlock()
+	s.quota.add(s, -s.n)
 }
 
 // allowance is the time that a caller has left to send or to read. Sent or read bytes add time at

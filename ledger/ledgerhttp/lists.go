@@ -16,9 +16,9 @@ import (
 // These are the numbers of items in one page of a list: by default, at most, and of a list that is
 // sent as a stream.
 const (
-	usualLimit  = 100
-	mostLimit   = 1000
-	streamLimit = 4096
+	defaultLimit = 100
+	maxLimit     = 1000
+	streamLimit  = 4096
 )
 
 // page selects a part of a list.
@@ -44,16 +44,16 @@ func cursor(number uint64) string {
 	return strconv.FormatUint(number, 10)
 }
 
-// parts returns the parameters that select a part of a list, after the given ones.
-func parts(others ...param) []param {
+// pageParams returns the parameters that select a part of a list, after the given ones.
+func pageParams(others ...param) []param {
 	return append(others,
-		param{name: "limit", kind: "limit", doc: "the most items, from 1 to 1000; without it, 100"},
-		text("after", "next of the part before; of a list of numbered things also a number: what follows it is read"))
+		param{name: "limit", kind: "limit", doc: "the largest number of items, from 1 to 1000; without it, 100"},
+		text("after", "next of the previous page; for numbered items also a number: the page begins after it"))
 }
 
-// ordered returns the given parameters and the one for the order of the list.
-func ordered(others ...param) []param {
-	order := word("order", "desc is the newest first; without it, the oldest first", "asc", "desc")
+// orderedParams returns the given parameters and the one for the order of the list.
+func orderedParams(others ...param) []param {
+	order := word("order", "desc lists the newest first; without it, the oldest first", "asc", "desc")
 	return append(slices.Clone(others), order)
 }
 
@@ -66,8 +66,8 @@ type read[Item any] func(c *call, p page) (items []Item, next string, err error)
 // stream of all items, one per line.
 func list[Item any](id, path, summary string, roles []string, params []param, read read[Item]) route {
 	return route{
-		method: http.MethodGet, path: path, id: id, summary: summary, roles: roles, params: parts(params...),
-		out: reflect.TypeFor[httpapi.Page[Item]](), item: reflect.TypeFor[Item](), grows: true,
+		method: http.MethodGet, path: path, id: id, summary: summary, roles: roles, params: pageParams(params...),
+		out: reflect.TypeFor[httpapi.Page[Item]](), item: reflect.TypeFor[Item](), isGrowing: true,
 		media: []string{"application/json", httpapi.Lines},
 		serve: func(c *call) (any, error) {
 			p, err := c.page()
@@ -76,7 +76,7 @@ func list[Item any](id, path, summary string, roles []string, params []param, re
 			}
 			if c.accepts(httpapi.Lines) {
 				return body(func(ctx context.Context, w *writer) error {
-					return c.sendLines(ctx, w, everything(c, p, read))
+					return c.sendLines(ctx, w, allItems(c, p, read))
 				}), nil
 			}
 			items, next, err := read(c, p)
@@ -87,20 +87,20 @@ func list[Item any](id, path, summary string, roles []string, params []param, re
 
 // page returns the part of the list that the request selects.
 func (c *call) page() (page, error) {
-	p := page{after: c.text("after"), limit: usualLimit, newest: c.text("order") == "desc"}
+	p := page{after: c.text("after"), limit: defaultLimit, newest: c.text("order") == "desc"}
 	if n := c.number("limit"); n != 0 {
 		p.limit = int(n)
 	}
 	_, err := strconv.ParseUint(p.after, 10, 64)
 	if p.after != "" && err != nil && c.route.id != "responses" {
-		return p, problem.At("after", problem.Invalid, "the parameter \"after\" is no number: %.100q", p.after)
+		return p, problem.At("after", problem.Invalid, "the parameter \"after\" is not a number: %.100q", p.after)
 	}
 	return p, nil
 }
 
-// everything yields the items of a list from p on. It stops after the limit of the request, or at
+// allItems yields the items of a list from p on. It stops after the limit of the request, or at
 // the end of the list if the request has no limit.
-func everything[Item any](c *call, p page, read read[Item]) iter.Seq2[any, error] {
+func allItems[Item any](c *call, p page, read read[Item]) iter.Seq2[any, error] {
 	left, bounded := p.limit, c.text("limit") != ""
 	return func(yield func(any, error) bool) {
 		for {
@@ -132,14 +132,14 @@ func accepts(r *http.Request, media string) bool {
 	return strings.Contains(strings.Join(r.Header.Values("Accept"), ","), media)
 }
 
-// of returns the route as it applies to a request. A list that is sent as a stream counts as a
+// forRequest returns the route as it applies to a request. A list that is sent as a stream counts as a
 // stream.
-func (r *route) of(request *http.Request) *route {
+func (r *route) forRequest(request *http.Request) *route {
 	asks := func(media string) bool { return accepts(request, media) }
 	if r.item == nil || !slices.ContainsFunc(r.media[1:], asks) {
 		return r
 	}
 	streaming := *r
-	streaming.long = true
+	streaming.isLong = true
 	return &streaming
 }

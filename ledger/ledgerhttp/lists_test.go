@@ -162,7 +162,7 @@ func TestLists_Times(t *testing.T) {
 func TestLists_FilterThatFindsNothing_IsBounded(t *testing.T) {
 	f := serving(t, Options{})
 	var people []string
-	for n := range mostEvents + 100 {
+	for n := range maxEvents + 100 {
 		people = append(people, fmt.Sprintf("p%05d", n))
 	}
 	_, err := f.ledger.Enroll(t.Context(), api.EnrollRequest{Key: "many", Question: "vote", Objects: people, Cap: check.Eps(t, "1")})
@@ -171,9 +171,9 @@ func TestLists_FilterThatFindsNothing_IsBounded(t *testing.T) {
 		target := "/v1/events?kind=cancelled&limit=1000&order=" + order
 		first := readPart(t, f, target)
 		stats := check.Value(f.ledger.Stats(t.Context()))(t)
-		next := uint64(mostEvents)
+		next := uint64(maxEvents)
 		if order == "desc" {
-			next = stats.Events - mostEvents + 1
+			next = stats.Events - maxEvents + 1
 		}
 		check.That(t, len(first.Items) == 0 && first.Next == strconv.FormatUint(next, 10),
 			"%s: %d items, and then %q, want %d", order, len(first.Items), first.Next, next)
@@ -181,7 +181,7 @@ func TestLists_FilterThatFindsNothing_IsBounded(t *testing.T) {
 			t.Errorf("%s: then %d items, and %q", order, len(last.Items), last.Next)
 		}
 	}
-	// Nor do levels that nobody has.
+	// Nor do levels without responses.
 	_, err = f.ledger.Raise(t.Context(), api.RaiseRequest{Key: "raise", Question: "vote", Epsilon: check.Eps(t, "0.5"), Objects: people[:2000], Truth: truthful})
 	check.Must(t, err)
 	first := readPart(t, f, "/v1/responses?question=vote&epsilon=0.75")

@@ -61,13 +61,13 @@ func TestOptions_Answered_IsCalledForEachRequest(t *testing.T) {
 		f.ask(a)
 	}
 	want := []answered{{"about", 200}, {"about", 401}, {"release", 403}, {"sale", 404}, {"sales", 200}}
-	check.That(t, slices.Equal(m.all, want), "told was %+v", m.all)
+	check.That(t, slices.Equal(m.all, want), "Answered was called with %+v", m.all)
 	status, header, body := f.ask(asked{method: "GET", target: "/metrics", role: "metrics"})
 	check.That(t, status == http.StatusOK && body == "answered 5\n" && header.Get("Content-Type") == "text/plain" &&
 		m.l == f.ledger, "%d, %v: %q", status, header, body)
 }
 
-// A host that counts nothing has nothing at /metrics, and says so to those who may ask.
+// Without Options.Metrics there is nothing at /metrics, and only roles that may read it learn that.
 func TestOptions_WithoutMetrics_NothingIsThere(t *testing.T) {
 	h := check.Value(New(marketLedger(t, false), Options{Gate: byHeader}))(t)
 	t.Cleanup(func() { _ = h.Ledger().Close() })

@@ -42,7 +42,7 @@ func TestEveryRoute_NameThatLooksLikeAnother_IsInvalid(t *testing.T) {
 				refused(name, a)
 			}
 		}
-		if r.keyed {
+		if r.needsKey {
 			a := r.request(roleOperator)
 			a.key = `%"key%c2%a0"`
 			refused("the key", a)
@@ -51,8 +51,7 @@ func TestEveryRoute_NameThatLooksLikeAnother_IsInvalid(t *testing.T) {
 	}
 }
 
-// A desk and a buyer cannot tell a true value that is none of the question's from one that is
-// missing.
+// A desk and a buyer cannot distinguish an invalid true value from a missing one.
 func TestSell_ValueOfNoQuestion_IsMissingForAllButOperators(t *testing.T) {
 	for _, role := range []string{roleOperator, roleDesk} {
 		for _, partial := range []string{"true", "false"} {

@@ -28,16 +28,16 @@ type description struct {
 func newDescription() (description, error) {
 	var text bytes.Buffer
 	if err := json.Compact(&text, documentText); err != nil {
-		return description{}, fmt.Errorf("ledgerhttp: the document of the API: %w", err)
+		return description{}, fmt.Errorf("ledgerhttp: the API document: %w", err)
 	}
-	return description{text.Bytes(), `"` + hashed(text.String()) + `"`}, nil
+	return description{text.Bytes(), `"` + hashText(text.String()) + `"`}, nil
 }
 
-// describe sends the API document. It allows little more time than the slowest permitted reader
+// serveDocument sends the API document. It allows little more time than the slowest permitted reader
 // needs, and then closes the connection, because the caller may have no token.
-func (h *Handler) describe(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request) {
 	out := newWriter(w, h.limits)
-	out.hurry()
+	out.shortenDeadline()
 	w.Header().Set("Connection", "close")
 	w.Header().Set("Cache-Control", "no-cache") // clients may cache it, and revalidate it by its tag
 	w.Header().Set("Content-Type", "application/json")

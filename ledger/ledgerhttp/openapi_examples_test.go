@@ -24,7 +24,7 @@ import (
 
 // After a change of the API that is meant, write the examples and the document again with
 //
-//	go test ./ledger/ledgerhttp -run 'TestMaximize_Examples_HaveProvenAnswers|TestDocument' -update
+//	go test ./ledger/ledgerhttp -run 'TestExamples_AreAnsweredAsTheySay|TestDocument_' -update
 var update = goflag.Bool("update", false, "write the examples and the document of the API again")
 
 // documentFile is the document of the API in the repository, from which clients are generated.
@@ -189,8 +189,8 @@ func TestDocument_DescribesEveryOperation(t *testing.T) {
 	}
 }
 
-// Closed lists of words are enums, with the words of the packages; the kinds of events, policies
-// and facts are told apart by a discriminator.
+// Closed lists of words are enums with the words of the packages. A discriminator distinguishes the
+// kinds of events, policies and facts.
 func TestDocument_HasClosedLists(t *testing.T) {
 	types := schemas()
 	for _, r := range routes() {

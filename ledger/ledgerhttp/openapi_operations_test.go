@@ -190,9 +190,9 @@ func (r *route) parameters() (all []*huma.Param) {
 		all = append(all, &huma.Param{Name: name[1], In: "path", Required: true, Schema: number})
 	}
 	for _, p := range r.params {
-		all = append(all, &huma.Param{Name: p.name, In: "query", Required: p.needed, Description: p.doc, Schema: p.schema()})
+		all = append(all, &huma.Param{Name: p.name, In: "query", Required: p.isRequired, Description: p.doc, Schema: p.schema()})
 	}
-	if r.keyed {
+	if r.needsKey {
 		all = append(all, &huma.Param{
 			Name: httpapi.KeyHeader, In: "header", Required: true, Schema: &huma.Schema{Type: huma.TypeString},
 			Description: "the idempotency key, such as the id of your order: 1 to 256 bytes, as a string of RFC 9651 or bare. " +
@@ -227,8 +227,8 @@ func (p param) schema() *huma.Schema {
 	case "number":
 		return &huma.Schema{Type: huma.TypeInteger, Format: "int64"}
 	case "limit":
-		least, most := 1.0, float64(mostLimit)
-		return &huma.Schema{Type: huma.TypeInteger, Minimum: &least, Maximum: &most, Default: usualLimit}
+		least, most := 1.0, float64(maxLimit)
+		return &huma.Schema{Type: huma.TypeInteger, Minimum: &least, Maximum: &most, Default: defaultLimit}
 	case "share":
 		return &huma.Schema{Type: huma.TypeNumber}
 	case "flag":
@@ -275,7 +275,7 @@ func headersOf(status int) map[string]*huma.Param {
 // share have one schema.
 func (r *route) problemSchema(types huma.Registry, status int, kinds []string) *huma.Schema {
 	name := "Problem" + strconv.Itoa(status)
-	if shared := (&route{method: http.MethodPost, keyed: true}).problems(); !slices.Equal(kinds, shared[status]) {
+	if shared := (&route{method: http.MethodPost, needsKey: true}).problems(); !slices.Equal(kinds, shared[status]) {
 		name += camel(r.id)
 	}
 	return component(types, name, func() *huma.Schema {

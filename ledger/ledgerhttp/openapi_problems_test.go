@@ -35,7 +35,7 @@ func (r *route) problemKinds() []string {
 	if r.method == http.MethodPost {
 		kinds = append(kinds, problem.MediaType, problem.TooLarge)
 	}
-	if r.keyed {
+	if r.needsKey {
 		kinds = append(kinds, problem.KeyConflict, problem.Forgotten, problem.WrongClock, problem.ReadOnly, problem.Unknown, problem.Refused)
 	}
 	return append(kinds, ownProblems()[r.id]...)

@@ -28,8 +28,8 @@ type described struct {
 	} `json:"paths"`
 }
 
-// The document that is served has each route, with its parameters and roles, and nothing else.
-func TestTheDocumentHasEachRoute(t *testing.T) {
+// The served document has each route with its parameters and roles, and no others.
+func TestDocument_HasEachRouteWithItsRoles(t *testing.T) {
 	_, _, body := serving(t, Options{}).ask(asked{method: "GET", target: "/openapi.json"})
 	var doc described
 	check.Must(t, json.Unmarshal([]byte(body), &doc))
@@ -46,12 +46,12 @@ func TestTheDocumentHasEachRoute(t *testing.T) {
 		check.That(t, op.ID == r.id && len(op.Roles) == len(r.roles), "%s %s is described as %+v", r.method, r.path, op)
 		want := map[string]bool{}
 		for _, p := range r.params {
-			want["query "+p.name] = p.needed
+			want["query "+p.name] = p.isRequired
 		}
 		for _, m := range placeholders.FindAllStringSubmatch(r.path, -1) {
 			want["path "+m[1]] = true
 		}
-		if r.keyed {
+		if r.needsKey {
 			want["header "+httpapi.KeyHeader] = true
 		}
 		if r.id == "events" {
@@ -66,8 +66,8 @@ func TestTheDocumentHasEachRoute(t *testing.T) {
 	}
 }
 
-// A problem is as the document describes those of its route with its status.
-func TestProblemsAreAsDescribed(t *testing.T) {
+// A problem has the form that the document describes for its route and status.
+func TestProblems_MatchTheDocument(t *testing.T) {
 	types := schemas()
 	f := serving(t, Options{})
 	for _, a := range []asked{
@@ -130,9 +130,9 @@ func invalid(t *testing.T, types huma.Registry, schema *huma.Schema, text string
 	return found.Errors
 }
 
-// No list is null, in the document or in an answer, also to what no sample asks: who generates
-// types from the document can go through each list as it is.
-func TestNoListIsNull(t *testing.T) {
+// No list is null, in the document or in an answer, so that generated clients can iterate over each
+// list.
+func TestAnswers_NoList_IsNull(t *testing.T) {
 	f := serving(t, Options{})
 	_, _, doc := f.ask(asked{method: "GET", target: "/openapi.json"})
 	if strings.Contains(doc, `"null"`) {

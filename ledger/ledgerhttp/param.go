@@ -16,10 +16,10 @@ import (
 // param is a query parameter. Names of people, buyers and questions are parameters and never parts
 // of a path, because a proxy that cleans paths could turn one name into another.
 type param struct {
-	name, doc string
-	kind      string   // "text", "number", "limit", "epsilon", "share", "flag", "time", "word" or "words"
-	words     []string // of a "word" or "words": the allowed words
-	needed    bool
+	name, doc  string
+	kind       string   // "text", "number", "limit", "epsilon", "share", "flag", "time", "word" or "words"
+	words      []string // of a "word" or "words": the allowed words
+	isRequired bool
 }
 
 func text(name, doc string) param    { return param{name: name, doc: doc, kind: "text"} }
@@ -47,14 +47,14 @@ func texts[T ~string](all []T) []string {
 	return out
 }
 
-// need returns the parameter as a required one.
-func (p param) need() param {
-	p.needed = true
+// required returns the parameter as a required one.
+func (p param) required() param {
+	p.isRequired = true
 	return p
 }
 
-// must describes the values that the parameter may have.
-func (p param) must() string {
+// describeValues describes the values that the parameter may have.
+func (p param) describeValues() string {
 	if len(p.words) == 0 {
 		return p.doc
 	}
@@ -66,26 +66,26 @@ func (p param) must() string {
 func query(raw string, params []param) (map[string]string, *api.Problem) {
 	given, err := url.ParseQuery(raw)
 	if err != nil {
-		return nil, problem.New(problem.Invalid, "the query cannot be read")
+		return nil, problem.New(problem.Invalid, "the query is malformed")
 	}
 	out := map[string]string{}
 	for _, p := range params {
-		values, there := given[p.name]
+		values, isGiven := given[p.name]
 		delete(given, p.name)
 		switch {
 		case len(values) > 1 && p.kind != "words":
-			return nil, problem.At(p.name, problem.Invalid, "the parameter %q is there twice", p.name)
-		case p.needed && (!there || values[0] == ""):
+			return nil, problem.At(p.name, problem.Invalid, "the parameter %q occurs twice", p.name)
+		case p.isRequired && (!isGiven || values[0] == ""):
 			return nil, problem.At(p.name, problem.Invalid, "the parameter %q is missing, or empty", p.name)
-		case there && !p.fits(strings.Join(values, ",")):
-			const what = "the parameter %q is not what it must be: %s"
-			return nil, problem.At(p.name, problem.Invalid, what, p.name, p.must())
-		case there:
+		case isGiven && !p.fits(strings.Join(values, ",")):
+			const what = "the parameter %q has an invalid value: want %s"
+			return nil, problem.At(p.name, problem.Invalid, what, p.name, p.describeValues())
+		case isGiven:
 			out[p.name] = strings.Join(values, ",")
 		}
 	}
 	for name := range given {
-		return nil, problem.At(name, problem.Invalid, "there is no parameter %.100q here", name)
+		return nil, problem.At(name, problem.Invalid, "this route has no parameter %.100q", name)
 	}
 	return out, nil
 }
@@ -104,7 +104,7 @@ func (p param) fits(value string) bool {
 		return value == "true" || value == "false"
 	case "limit":
 		n, bad := strconv.Atoi(value)
-		return bad == nil && n >= 1 && n <= mostLimit
+		return bad == nil && n >= 1 && n <= maxLimit
 	case "time":
 		_, err = time.Parse(time.RFC3339Nano, value)
 	case "word":

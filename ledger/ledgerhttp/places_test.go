@@ -17,7 +17,7 @@ import (
 )
 
 // fill takes places of a room until it is refused, and returns how many it got and why no more.
-func fill(r *room, by Holder) (n int, err error) {
+func fill(r *quota, by Holder) (n int, err error) {
 	for err == nil {
 		if _, err = r.enter(by); err == nil {
 			n++
@@ -29,7 +29,7 @@ func fill(r *room, by Holder) (n int, err error) {
 // A principal gets no more places than are left for others, so that two, or three, leave some; and
 // operators and metrics have places of their own.
 func TestRoom_TwoPrincipalsTakeAllTheyCan_OthersGetIn(t *testing.T) {
-	r := newRoom("requests", 256, 256)
+	r := newQuota("requests", 256, 256)
 	for i, want := range []int{128, 64, 32, 16, 8} {
 		n, err := fill(r, Holder{Name: "a token", Role: roleBuyer, Whom: fmt.Sprint(i)})
 		check.That(t, n == want && problem.Of(err).Kind == problem.TooMany,
@@ -41,12 +41,12 @@ func TestRoom_TwoPrincipalsTakeAllTheyCan_OthersGetIn(t *testing.T) {
 		}
 	}
 	for most, want := range map[int]int{1: 1, 2: 1, 3: 2, 4: 2, 256: 64} {
-		n, _ := fill(newRoom("streams", most, 64), Holder{Name: "desk", Role: roleDesk})
+		n, _ := fill(newQuota("streams", most, 64), Holder{Name: "desk", Role: roleDesk})
 		check.That(t, n == want, "of %d places one principal gets %d, want %d", most, n, want)
 	}
-	n, _ := fill(newRoom("streams", 1024, 64), Holder{Name: "boss", Role: roleOperator})
+	n, _ := fill(newQuota("streams", 1024, 64), Holder{Name: "boss", Role: roleOperator})
 	check.That(t, n == 64, "one operator's token gets %d streams, want 64", n)
-	n, _ = fill(newRoom("copies", 1, 1), Holder{Name: "m", Role: roleMetrics})
+	n, _ = fill(newQuota("copies", 1, 1), Holder{Name: "m", Role: roleMetrics})
 	check.That(t, n == 1, "metrics get %d of one place", n)
 }
 
@@ -57,13 +57,13 @@ func TestRoom_TwoTokensOfOneBuyer_CountTogether(t *testing.T) {
 		if role == roleBuyer || role == rolePerson {
 			whom = "acme"
 		}
-		r := newRoom("requests", 256, 256)
+		r := newQuota("requests", 256, 256)
 		_, _ = fill(r, Holder{Name: "first", Role: role, Whom: whom})
 		n, _ := fill(r, Holder{Name: "second", Role: role, Whom: whom})
 		check.That(t, (n == 0) == together, "%s: the second token gets %d places", role, n)
 	}
 	// A desk of the name of a buyer is another principal.
-	r := newRoom("requests", 256, 256)
+	r := newQuota("requests", 256, 256)
 	_, _ = fill(r, Holder{Name: "a token", Role: roleBuyer, Whom: "acme"})
 	n, _ := fill(r, Holder{Name: "acme", Role: roleDesk})
 	check.That(t, n != 0, "a desk counts as a buyer")
@@ -71,8 +71,8 @@ func TestRoom_TwoTokensOfOneBuyer_CountTogether(t *testing.T) {
 
 // Bytes count as places do, and come back.
 func TestRoom_Bytes_AreCountedByPrincipalAndComeBack(t *testing.T) {
-	r := newRoom("bytes", 100, 100)
-	a, b := &hold{room: r, by: Holder{Name: "a", Role: roleDesk}}, &hold{room: r, by: Holder{Name: "b", Role: roleDesk}}
+	r := newQuota("bytes", 100, 100)
+	a, b := &quotaShare{quota: r, by: Holder{Name: "a", Role: roleDesk}}, &quotaShare{quota: r, by: Holder{Name: "b", Role: roleDesk}}
 	check.Must(t, a.grow(30))
 	check.Must(t, a.grow(20))
 	err := a.grow(1)
@@ -82,8 +82,8 @@ func TestRoom_Bytes_AreCountedByPrincipalAndComeBack(t *testing.T) {
 	check.That(t, problem.Of(err).Kind == problem.TooMany, "more than half of the rest: %v", err)
 	a.release()
 	a.release()
-	if taken(r) != 25 || len(r.of) != 1 {
-		t.Errorf("%d bytes of %d are counted still", taken(r), len(r.of))
+	if taken(r) != 25 || len(r.byPrincipal) != 1 {
+		t.Errorf("%d bytes of %d are counted still", taken(r), len(r.byPrincipal))
 	}
 	check.Must(t, b.grow(10))
 }
@@ -193,8 +193,8 @@ func (b *slowBody) Read(p []byte) (int, error) {
 func (b *slowBody) Close() error { return nil }
 
 // An answer may take any time as long as its reader makes progress: 35 MB at 500 kB/s take 70 s. A
-// reader that is slower than it may be, or has stopped, is cut off after the time that it may fall
-// behind, and gains nothing for having been fast.
+// reader that is too slow, or has stopped, is cut off after the time that it may be late. It gains
+// nothing by having been fast.
 func TestWriter_LongAnswer_EndsByProgressNotByTime(t *testing.T) {
 	const size = 35e6
 	for name, c := range map[string]struct {
@@ -227,8 +227,8 @@ func TestWriter_LongAnswer_EndsByProgressNotByTime(t *testing.T) {
 	}
 }
 
-// A body that arrives a byte a second is given up after the time that it may fall behind; one that
-// is fast enough may take any time.
+// A body of one byte a second is given up after the time that it may be late. A fast enough body
+// may take any time.
 func TestHandler_BodyOfAByteASecond_IsGivenUp(t *testing.T) {
 	f := serving(t, Options{})
 	for name, c := range map[string]struct {
@@ -252,8 +252,8 @@ func TestHandler_BodyOfAByteASecond_IsGivenUp(t *testing.T) {
 	}
 }
 
-// Whoever does not read an answer holds no place of those that run, as long as there is memory for
-// answers; without any it keeps its place, so that memory is bounded either way.
+// A client that does not read its answer holds no place among running requests as long as there is
+// memory for answers. Without memory it keeps its place, so that memory is bounded in both cases.
 func TestHandler_SlowReader_HoldsMemoryAndNoPlace(t *testing.T) {
 	for name, c := range map[string]struct {
 		memory  int64
@@ -305,14 +305,14 @@ func TestHandler_WithoutAToken_ConnectionIsClosed(t *testing.T) {
 // What callers without a token make the log say is bounded; what is left out is counted.
 func TestQuiet_ManyLines_AreCountedAndFewAreWritten(t *testing.T) {
 	now := time.Unix(1e9, 0)
-	q := newQuiet(func() time.Time { return now })
+	q := newLineLimiter(func() time.Time { return now })
 	lines := 0
 	for range 1000 {
 		if _, may := q.allow(); may {
 			lines++
 		}
 	}
-	check.That(t, lines == quietBurst, "%d lines at once, want %d", lines, quietBurst)
+	check.That(t, lines == lineBurst, "%d lines at once, want %d", lines, lineBurst)
 	now = now.Add(2 * time.Second)
 	left, may := q.allow()
 	check.That(t, may && left == uint64(1000-lines), "later: %v, %d left out, want %d", may, left, 1000-lines)

@@ -7,27 +7,27 @@ import (
 
 // These constants limit the log lines that clients without a valid token can cause.
 const (
-	quietRate  = 1 // per second, on average
-	quietBurst = 20
+	lineRate  = 1 // per second, on average
+	lineBurst = 20
 )
 
-// quiet limits the rate of log lines that clients without a valid token can cause, and counts the
+// lineLimiter limits the rate of log lines that clients without a valid token can cause, and counts the
 // lines that it suppresses.
-type quiet struct {
-	lines *purses
-	left  atomic.Uint64 // lines suppressed since the last one that was written
+type lineLimiter struct {
+	limiter    *rateLimiter
+	suppressed atomic.Uint64 // lines suppressed since the last one that was written
 }
 
-func newQuiet(now func() time.Time) *quiet {
-	return &quiet{lines: newPurses(quietRate, quietBurst, now)}
+func newLineLimiter(now func() time.Time) *lineLimiter {
+	return &lineLimiter{limiter: newRateLimiter(lineRate, lineBurst, now)}
 }
 
 // allow reports whether a line may be written now. If so, left is the number of lines suppressed
 // since the last one.
-func (q *quiet) allow() (left uint64, may bool) {
-	if q.lines.take(principal{}, 1) > 0 {
-		q.left.Add(1)
+func (l *lineLimiter) allow() (left uint64, may bool) {
+	if l.limiter.take(principal{}, 1) > 0 {
+		l.suppressed.Add(1)
 		return 0, false
 	}
-	return q.left.Swap(0), true
+	return l.suppressed.Swap(0), true
 }

@@ -32,7 +32,7 @@ func isRevoked(err error) bool {
 	return is && p.Kind == problem.Unauthorized
 }
 
-func errRevoked() error { return problem.New(problem.Unauthorized, "the token is not valid any more") }
+func errRevoked() error { return problem.New(problem.Unauthorized, "the token is no longer valid") }
 
 // everySecond returns the ticks of a one-second [time.Ticker]. Tests replace it.
 func everySecond() (ticks <-chan time.Time, stop func()) {
@@ -58,7 +58,7 @@ func (c *call) watch(cancel context.CancelCauseFunc) (done func()) {
 			}
 			if err := c.permitted(); err != nil {
 				cancel(err)
-				_ = control.SetWriteDeadline(time.Now().Add(lingering)) // the call may be blocked in a write
+				_ = control.SetWriteDeadline(time.Now().Add(lingerTime)) // the call may be blocked in a write
 				return
 			}
 		}

@@ -117,10 +117,10 @@ func TestLongAnswer_TokenRemoved_IsBrokenOff(t *testing.T) {
 		gate.revoked.Store(false)
 		w := &revoking{ResponseRecorder: httptest.NewRecorder(), gate: gate}
 		request := httptest.NewRequest("GET", "/v1/stats", nil)
-		one := &call{handler: f.Handler, holder: Holder{Name: "a", Role: roleAuditor}, admitted: request, request: request, out: newWriter(w, f.limits), leave: func() {}}
+		one := &call{handler: f.Handler, holder: Holder{Name: "a", Role: roleAuditor}, admitted: request, request: request, out: newWriter(w, f.limits), leaveRunning: func() {}}
 		err := one.send(t.Context(), document{"text/plain", make([]byte, c.size)})
-		if whole := w.Body.Len() == c.size; err != nil || one.out.broken == whole || whole != (name == "short") || w.Body.Len() < partSize {
-			t.Errorf("%s: %d bytes are sent, broken: %v, %v", name, w.Body.Len(), one.out.broken, err)
+		if whole := w.Body.Len() == c.size; err != nil || one.out.isBroken == whole || whole != (name == "short") || w.Body.Len() < partSize {
+			t.Errorf("%s: %d bytes are sent, broken: %v, %v", name, w.Body.Len(), one.out.isBroken, err)
 		}
 	}
 	gate.revoked.Store(false)
@@ -149,7 +149,7 @@ func TestWatch_ReaderThatDoesNotRead_GetsADeadline(t *testing.T) {
 	c := &call{handler: f.Handler, holder: Holder{Name: "a", Role: roleAuditor}, admitted: httptest.NewRequest("GET", "/v1/events", nil), out: newWriter(w, f.limits)}
 	done := c.watch(cancel)
 	ticks <- time.Time{}
-	ticks <- time.Time{} // behind the first check
+	ticks <- time.Time{} // after the first check
 	check.Need(t, ctx.Err() == nil, "it ends although its token is valid")
 	gate.revoked.Store(true)
 	select {
@@ -158,7 +158,7 @@ func TestWatch_ReaderThatDoesNotRead_GetsADeadline(t *testing.T) {
 	}
 	<-ctx.Done()
 	done()
-	if !isRevoked(context.Cause(ctx)) || w.deadline.IsZero() || time.Until(w.deadline) > lingering {
+	if !isRevoked(context.Cause(ctx)) || w.deadline.IsZero() || time.Until(w.deadline) > lingerTime {
 		t.Errorf("%v, the deadline is %v", context.Cause(ctx), w.deadline)
 	}
 	w.deadline = time.Time{}

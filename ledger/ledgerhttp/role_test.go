@@ -82,9 +82,9 @@ func may(t *testing.T) map[string]map[string]bool {
 	return out
 }
 
-// Each route × each role: whoever may gets the answer, others the problem forbidden, and whoever is
-// not known unauthorized. What is not let in changes nothing.
-func TestEachRouteForEachRole(t *testing.T) {
+// For each route and role, a caller with the role gets the answer, another role the problem
+// forbidden, and an unknown caller unauthorized. A refused request changes nothing.
+func TestHandler_EachRouteAndRole_IsAllowedOrForbidden(t *testing.T) {
 	table, whose := may(t), map[string]string{roleBuyer: " acme", rolePerson: " 17"}
 	all := routes()
 	if len(table) != len(all) || len(samples()) != len(all) {
@@ -94,7 +94,7 @@ func TestEachRouteForEachRole(t *testing.T) {
 		t.Run(r.id, func(t *testing.T) {
 			var f *fixture
 			for _, role := range append(httpapi.Roles(), "") {
-				if f == nil || r.keyed && table[r.id][role] {
+				if f == nil || r.needsKey && table[r.id][role] {
 					f = servingFor(t, &r)
 				}
 				before := check.Value(f.Ledger().Stats(t.Context()))(t)
@@ -115,8 +115,8 @@ func TestEachRouteForEachRole(t *testing.T) {
 	}
 }
 
-// The table of the how-to is that of the routes.
-func TestTheHowToHasTheTable(t *testing.T) {
+// The table in docs/howto/serve.md is that of the routes.
+func TestHowTo_TableOfRoutes_IsTheCodes(t *testing.T) {
 	page := check.Value(os.ReadFile("../../docs/howto/serve.md"))(t)
 	for _, r := range routes() {
 		line := fmt.Sprintf("| `%s %s` | %s | %s |\n", r.method, r.path, r.summary, roleList(r.roles))
@@ -126,9 +126,9 @@ func TestTheHowToHasTheTable(t *testing.T) {
 	check.That(t, n == len(routes()), "docs/howto/serve.md has %d routes", n)
 }
 
-// A buyer sees nothing of another one, and a person of nobody else; where nothing can be seen, it
-// is as if there were nothing.
-func TestNobodySeesWhatIsAnothers(t *testing.T) {
+// A buyer sees nothing of another buyer, and a person nothing of another person. What is hidden
+// looks as if it did not exist.
+func TestBuyerAndPerson_SeeOnlyTheirOwn(t *testing.T) {
 	f := serving(t, Options{})
 	for _, c := range []struct {
 		ask  asked
@@ -142,8 +142,8 @@ func TestNobodySeesWhatIsAnothers(t *testing.T) {
 		{asked{"GET", "/v1/sales/1/receipt", "", "", "buyer bolt", nil}, problem.Unknown},
 		{asked{"GET", "/v1/reservations/2", "", "", "buyer bolt", nil}, problem.Unknown},
 		{asked{"POST", "/v1/statements", `{"object":"18"}`, "k", "person 17", nil}, problem.Forbidden},
-		{asked{"POST", "/v1/statements", `{"object":"nobody"}`, "k", "person 17", nil}, problem.Forbidden},
-		{asked{"GET", "/v1/about", "", "", "buyer", nil}, problem.Unauthorized}, // of nobody
+		{asked{"POST", "/v1/statements", `{"object":"unknown"}`, "k", "person 17", nil}, problem.Forbidden},
+		{asked{"GET", "/v1/about", "", "", "buyer", nil}, problem.Unauthorized}, // without a buyer
 		{asked{"GET", "/v1/about", "", "", "operator acme", nil}, problem.Unauthorized},
 		{asked{"GET", "/v1/about", "", "", "king", nil}, problem.Unauthorized},
 	} {
@@ -153,7 +153,7 @@ func TestNobodySeesWhatIsAnothers(t *testing.T) {
 			c.ask.target = "/v1/sales/7" + path
 			_, _, other := f.ask(c.ask)
 			check.That(t, strings.ReplaceAll(other, "7", "1") == body,
-				"a sale of another buyer is told from one that there is not: %s, %s", body, other)
+				"a sale of another buyer differs from one that does not exist: %s, %s", body, other)
 		}
 	}
 	for _, target := range []string{"/v1/sales", "/v1/reservations"} {
@@ -165,21 +165,21 @@ func TestNobodySeesWhatIsAnothers(t *testing.T) {
 	}
 }
 
-// A quote says which people it would refuse, and to a buyer nothing else: not why, not what they
-// have spent, and not how many responses are there already.
-func TestABuyerIsNotToldWhatPeopleSpent(t *testing.T) {
+// A quote lists the people that it would refuse. For a buyer it has no reasons, no spending and no
+// number of recorded responses.
+func TestQuote_ToBuyer_HasNoReasonsOrSpending(t *testing.T) {
 	f := serving(t, Options{})
 	order := `{"buyer":"acme","question":"vote","epsilon":"5","objects":["17"]}`
-	_, _, told := f.ask(asked{method: "POST", target: "/v1/quotes", body: order, role: "operator"})
+	_, _, whole := f.ask(asked{method: "POST", target: "/v1/quotes", body: order, role: "operator"})
 	_, _, bare := f.ask(asked{method: "POST", target: "/v1/quotes", body: order, role: "buyer acme"})
 	for _, spent := range []string{`"ceiling":"2"`, `"largest":"2"`, `"reason":"not-on-offer"`, `"instead":{`} {
-		check.That(t, strings.Contains(told, spent) && !strings.Contains(bare, spent),
-			"%s: an operator reads %s, a buyer %s", spent, told, bare)
+		check.That(t, strings.Contains(whole, spent) && !strings.Contains(bare, spent),
+			"%s: an operator reads %s, a buyer %s", spent, whole, bare)
 	}
 	want := `"refused":[{"object":"17","reason":"not-available","ceiling":"0","spent":"0","asked":"5","cost":"0","remaining":"0","helps":"nothing","largest":"0"}],"event":0}`
 	check.That(t, strings.Contains(bare, want), "a buyer reads %s, want %s", bare, want)
 	// 17 is sold at ε = 1 to acme. The terms list 2 alone.
-	for epsilon, told := range map[string]string{"0.5": `"degradations":1`, "1": `"resales":1`, "1.5": `"draws":1`, "2": `"draws":1`} {
+	for epsilon, whole := range map[string]string{"0.5": `"degradations":1`, "1": `"resales":1`, "1.5": `"draws":1`, "2": `"draws":1`} {
 		order := `{"buyer":"bolt","question":"vote","epsilon":"` + epsilon + `","objects":["17"]}`
 		_, _, all := f.ask(asked{method: "POST", target: "/v1/quotes", body: order, role: "desk"})
 		_, _, bare := f.ask(asked{method: "POST", target: "/v1/quotes", body: order, role: "buyer bolt"})
@@ -187,10 +187,10 @@ func TestABuyerIsNotToldWhatPeopleSpent(t *testing.T) {
 		if epsilon == "2" {
 			want = `"price":300,"currency":"USD","objects":1,"draws":0,"resales":0,"degradations":0,"insertions":0,"upgrades":0,"refused":[],"event":0}`
 		}
-		check.That(t, strings.Contains(all, told) && strings.Contains(bare, want),
+		check.That(t, strings.Contains(all, whole) && strings.Contains(bare, want),
 			"ε = %s: a desk reads %s, a buyer %s", epsilon, all, bare)
 	}
-	// Nor does a refusal tell it, by whichever route it came.
+	// Nor does a refusal contain it, on any route.
 	for role, wanted := range map[string]bool{roleOperator: true, roleDesk: true, roleBuyer: false, rolePerson: false, roleAuditor: false, roleMetrics: false} {
 		refused := &api.RefusedError{
 			Question: "vote", Refused: []api.Refusal{{Object: "17", Reason: api.ObjectCap, Spent: check.Eps(t, "1.75")}},
@@ -204,7 +204,7 @@ func TestABuyerIsNotToldWhatPeopleSpent(t *testing.T) {
 			}
 		}
 	}
-	// Nor do sales and reservations that have left somebody out, in lists or by themselves.
+	// Nor do sales and reservations that left out an object, in lists or alone.
 	_, err := f.ledger.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "cap", Question: "vote", Objects: []string{"19"}, Cap: check.Eps(t, "0.875")})
 	check.Must(t, err)
 	for target, held := range map[string]string{"/v1/sales": "", "/v1/reservations": `,"for":"15m"`} {
@@ -214,16 +214,16 @@ func TestABuyerIsNotToldWhatPeopleSpent(t *testing.T) {
 		err := json.Unmarshal([]byte(body), &made)
 		check.Need(t, err == nil && status == http.StatusOK, "%s: %d, %s", target, status, body)
 		for _, from := range []string{target, fmt.Sprint(target, "/", cmp.Or(made["sale"], made["reservation"]))} {
-			_, _, told := f.ask(asked{method: "GET", target: from, role: "operator"})
+			_, _, whole := f.ask(asked{method: "GET", target: from, role: "operator"})
 			_, _, bare := f.ask(asked{method: "GET", target: from, role: "buyer acme"})
-			check.That(t, strings.Contains(told, `"0.875"`) && !strings.Contains(bare, `"0.875"`) &&
-				strings.Contains(bare, `"object":"19"`), "%s: an operator reads %s, a buyer %s", from, told, bare)
+			check.That(t, strings.Contains(whole, `"0.875"`) && !strings.Contains(bare, `"0.875"`) &&
+				strings.Contains(bare, `"object":"19"`), "%s: an operator reads %s, a buyer %s", from, whole, bare)
 		}
 	}
 }
 
-// A person cannot use up a key that the host is going to use, nor find out which it has used.
-func TestAPersonsKeysAreApart(t *testing.T) {
+// A person can neither use up a key of the host nor find out which keys the host has used.
+func TestKeys_OfPersons_AreSeparateFromTheHosts(t *testing.T) {
 	f := serving(t, Options{})
 	for range 2 {
 		f.answers(asked{"POST", "/v1/statements", `{"object":"17"}`, "sell", "person 17", nil})
@@ -240,10 +240,10 @@ func TestAPersonsKeysAreApart(t *testing.T) {
 	}
 }
 
-// Nothing is open without a choice.
-func TestThereIsNoHandlerWithoutAGate(t *testing.T) {
+// There is no default gate.
+func TestNew_WithoutGate_IsAnError(t *testing.T) {
 	h, err := New(marketLedger(t, false), Options{})
-	check.That(t, err != nil && h == nil, "a handler lets in whoever comes, and nobody said so")
+	check.That(t, err != nil && h == nil, "a handler without a gate is created")
 }
 
 // A host that misspells a role in its gate admits no caller, and reads in its log which roles there

@@ -21,40 +21,40 @@ type route struct {
 	id, summary  string
 	roles        []string // the roles that may use it
 	params       []param
-	keyed        bool         // it requires an idempotency key
+	needsKey     bool         // it requires an idempotency key
 	in           reflect.Type // type of the body; nil if there is none
 	out          reflect.Type // type of the result; nil if it is no JSON object
 	item         reflect.Type // type of the items of a list; nil if the result is no list
 	media        []string     // media types of the result
-	copies       bool         // it copies or reads the whole file
-	long         bool         // it has no time limit: a stream, or work as long as the ledger
-	grows        bool         // its cost grows with the panel or with the log
+	copiesFile   bool         // it copies or reads the whole file
+	isLong       bool         // it has no time limit: a stream, or work as long as the ledger
+	isGrowing    bool         // its cost grows with the panel or with the log
 	serve        func(c *call) (any, error)
 }
 
 // call is a request that the gate has admitted.
 type call struct {
-	handler  *Handler
-	route    *route
-	holder   Holder
-	given    string            // the idempotency key as the caller sent it
-	key      string            // the idempotency key as the ledger records it
-	params   map[string]string // the query parameters
-	raw      []byte            // the undecoded body
-	body     any               // pointer to the decoded body
-	arrived  bool              // the whole body was read
-	admitted *http.Request     // the request as it arrived; unchanged, because another goroutine reads it
-	request  *http.Request     // the request with the context of the call
-	out      *writer
-	bearer   *bearer   // the true values of the request; nil if there are none
-	memory   *hold     // memory of the body; nil if there is none
-	leave    func()    // releases its place among running requests
-	effort   effort    // the records that it reads
-	asked    *api.Sale // the sale in the path; nil until it is looked up
+	handler      *Handler
+	route        *route
+	holder       Holder
+	givenKey     string            // the idempotency key as the caller sent it
+	key          string            // the idempotency key as the ledger records it
+	params       map[string]string // the query parameters
+	raw          []byte            // the undecoded body
+	body         any               // pointer to the decoded body
+	arrived      bool              // the whole body was read
+	admitted     *http.Request     // the request as it arrived; unchanged, because another goroutine reads it
+	request      *http.Request     // the request with the context of the call
+	out          *writer
+	truthSource  *truthSource // the true values of the request; nil if there are none
+	bodyMemory   *quotaShare  // memory of the body; nil if there is none
+	leaveRunning func()       // releases its place among running requests
+	effort       effort       // the records that it reads
+	sale         *api.Sale    // the sale in the path; nil until it is looked up
 }
 
-// told returns the problem of an error as the caller may see it.
-func (c *call) told(err error) *api.Problem { return c.handler.told(c.holder.Role, err) }
+// problemFor returns the problem of an error as the caller may see it.
+func (c *call) problemFor(err error) *api.Problem { return c.handler.problemFor(c.holder.Role, err) }
 
 func (c *call) ctx() context.Context   { return c.request.Context() }
 func (c *call) ledger() *ledger.Ledger { return c.handler.Ledger() }
@@ -80,11 +80,11 @@ func (c *call) time(name string) time.Time {
 	return at
 }
 
-// place returns the number in a wildcard of the path.
-func (c *call) place(name string) (uint64, error) {
+// pathNumber returns the number in a wildcard of the path.
+func (c *call) pathNumber(name string) (uint64, error) {
 	n, err := strconv.ParseUint(c.request.PathValue(name), 10, 64)
 	if err != nil {
-		return 0, problem.At(name, problem.Invalid, "%s in the path is no number", name)
+		return 0, problem.At(name, problem.Invalid, "%s in the path is not a number", name)
 	}
 	return n, nil
 }
@@ -114,7 +114,7 @@ func change[In, Out any](
 	id, path, summary string, roles []string, serve func(c *call, in In) (Out, error),
 ) route {
 	r := post(id, path, summary, roles, serve)
-	r.keyed = true
+	r.needsKey = true
 	return r
 }
 

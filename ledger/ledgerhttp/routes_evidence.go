@@ -51,7 +51,7 @@ func receipt(c *call) (document, error) {
 func statement(c *call, in api.ObjectRequest) (document, error) {
 	in.Key = c.key
 	if c.holder.Role == rolePerson && in.Object != c.holder.Whom {
-		return document{}, problem.At("object", problem.Forbidden, "this token is of another object")
+		return document{}, problem.At("object", problem.Forbidden, "this token is for another object")
 	}
 	s, err := c.ledger().Statement(c.ctx(), in)
 	return proof(s, err)
@@ -63,14 +63,14 @@ func checkpoint(c *call) (document, error) {
 }
 
 func head(c *call) (api.Head, error) {
-	if err := c.reached(c.number("events")); err != nil {
+	if err := c.checkHasEvents(c.number("events")); err != nil {
 		return api.Head{}, err
 	}
 	return c.ledger().Head(c.ctx(), c.number("events"))
 }
 
 func consistency(c *call) (httpapi.Consistency, error) {
-	if err := c.reached(c.number("to")); err != nil {
+	if err := c.checkHasEvents(c.number("to")); err != nil {
 		return httpapi.Consistency{}, err
 	}
 	hashes, err := c.consistency(c.number("from"), c.number("to"))
@@ -81,8 +81,8 @@ func consistency(c *call) (httpapi.Consistency, error) {
 	return out, err
 }
 
-// mostProblems is how many problems the answer to a verification lists.
-const mostProblems = 1000
+// maxProblems is how many problems the answer to a verification lists.
+const maxProblems = 1000
 
 func verify(c *call, in httpapi.Verify) (httpapi.Verified, error) {
 	request := api.VerifyRequest{}
@@ -90,7 +90,7 @@ func verify(c *call, in httpapi.Verify) (httpapi.Verified, error) {
 	for _, text := range in.Keys {
 		key, err := note.NewVerifier(text)
 		if err != nil {
-			return httpapi.Verified{}, problem.At("keys", problem.Invalid, "%.100q is no verifier key", text)
+			return httpapi.Verified{}, problem.At("keys", problem.Invalid, "%.100q is not a verifier key", text)
 		}
 		keys = append(keys, key)
 	}
@@ -100,7 +100,7 @@ func verify(c *call, in httpapi.Verify) (httpapi.Verified, error) {
 	}
 	out := httpapi.Verified{}
 	request.Report = func(p api.Finding) {
-		if len(out.Problems) < mostProblems {
+		if len(out.Problems) < maxProblems {
 			out.Problems = append(out.Problems, p)
 		}
 	}

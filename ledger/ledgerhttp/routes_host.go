@@ -42,7 +42,7 @@ func enroll(c *call, in httpapi.Enrolment) (api.EnrollResult, error) {
 	r := in.EnrollRequest
 	r.Key = c.key
 	if in.Terms != nil {
-		if err := aboutEach(in); err != nil {
+		if err := checkTermsOfEach(in); err != nil {
 			return api.EnrollResult{}, err
 		}
 		r.Terms = func(object string) (policy.Policy, privacy.Epsilon) {
@@ -52,16 +52,16 @@ func enroll(c *call, in httpapi.Enrolment) (api.EnrollResult, error) {
 	return c.ledger().Enroll(c.ctx(), r)
 }
 
-// aboutEach returns an error unless there are terms for exactly the enrolled objects. An object
+// checkTermsOfEach returns an error unless there are terms for exactly the enrolled objects. An object
 // without terms would have no limit.
-func aboutEach(in httpapi.Enrolment) error {
+func checkTermsOfEach(in httpapi.Enrolment) error {
 	for _, object := range in.Objects {
 		if _, there := in.Terms[object]; !there {
 			return problem.At("terms", problem.Invalid, "the field \"terms\" lacks the object %.300q", object)
 		}
 	}
 	if terms, objects := len(in.Terms), len(in.Objects); terms != objects {
-		const what = "the field \"terms\" has %d objects, and %d are enrolled"
+		const what = "the field \"terms\" has %d objects, but the request enrolls %d"
 		return problem.At("terms", problem.Invalid, what, terms, objects)
 	}
 	return nil
@@ -71,7 +71,7 @@ func changeTerms(c *call, in httpapi.NewTerms) (done api.ChangeTermsResult, err 
 	r := in.ChangeTermsRequest
 	r.Key = c.key
 	if in.NoPolicy && !in.Policy.IsZero() {
-		return done, problem.At("no_policy", problem.Invalid, "a policy is given, and none is wanted")
+		return done, problem.At("no_policy", problem.Invalid, "the field \"no_policy\" is true, but a policy is given")
 	}
 	if in.NoPolicy || !in.Policy.IsZero() {
 		r.Policy = &in.Policy
@@ -91,7 +91,7 @@ func reconcile(c *call, in httpapi.Reconcile) (api.ReconcileResult, error) {
 	if in.Expected != nil {
 		r.Confirm = func(now api.ReconcileResult) error {
 			if !reflect.DeepEqual(*in.Expected, now) {
-				const what = "what is to be done is not what was expected any more"
+				const what = "the changes are no longer those in the field \"expected\""
 				return problem.At("expected", problem.Changed, what)
 			}
 			return nil
@@ -104,55 +104,55 @@ func release(c *call, in httpapi.Release) (api.Response, error) {
 	r := in.ReleaseRequest
 	r.Key, r.TrueValue = c.key, in.Truths[in.Object]
 	if others := c.truths(in.Truths); r.TrueValue == "" {
-		r.Truth = others.tell
+		r.Truth = others.values
 	}
 	return c.ledger().Release(c.ctx(), r)
 }
 
 func raise(c *call, in httpapi.Raise) (httpapi.Raised, error) {
 	r := in.RaiseRequest
-	r.Key, r.Truth = c.key, c.truths(in.Truths).tell
+	r.Key, r.Truth = c.key, c.truths(in.Truths).values
 	done, err := c.ledger().Raise(c.ctx(), r)
-	return httpapi.Raised{RaiseResult: done, Aside: c.aside(done.TruthChanged, done.TruthInvalid)}, err
+	return httpapi.Raised{RaiseResult: done, HostDetails: c.hostDetails(done.TruthChanged, done.TruthInvalid)}, err
 }
 
-// aside returns the names to an operator, and nothing to other roles. That a true value has
+// hostDetails returns the names to an operator, and nothing to other roles. That a true value has
 // changed, or is not a value of the question, would reveal something about the true value.
-func (c *call) aside(changed, invalid []string) httpapi.Aside {
+func (c *call) hostDetails(changed, invalid []string) httpapi.HostDetails {
 	if c.holder.Role != roleOperator {
-		return httpapi.Aside{}
+		return httpapi.HostDetails{}
 	}
-	return httpapi.Aside{Changed: changed, Invalid: invalid}
+	return httpapi.HostDetails{Changed: changed, Invalid: invalid}
 }
 
 func advance(c *call, in httpapi.Advance) (httpapi.Advanced, error) {
 	r := in.AdvanceRequest
-	r.Key, r.Truth = c.key, c.truthsOf(in.Truths).tell
+	r.Key, r.Truth = c.key, c.truthsOf(in.Truths).values
 	done, err := c.ledger().Advance(c.ctx(), r)
 	out := httpapi.Advanced{First: done.First, Last: done.Last}
 	for _, one := range done.Questions {
-		aside := c.aside(one.TruthChanged, one.TruthInvalid)
-		out.Questions = append(out.Questions, httpapi.AdvancedQuestion{Advanced: one, Aside: aside})
+		details := c.hostDetails(one.TruthChanged, one.TruthInvalid)
+		out.Questions = append(out.Questions, httpapi.AdvancedQuestion{Advanced: one, HostDetails: details})
 	}
 	return out, err
 }
 
-func (c *call) inquiry(in httpapi.Inquiry) api.AnswerRequest {
+func (c *call) answerRequest(in httpapi.PanelQuery) api.AnswerRequest {
 	r := in.AnswerRequest
-	r.Key, r.Truth = c.key, c.truths(in.Truths).tell
+	r.Key, r.Truth = c.key, c.truths(in.Truths).values
 	return r
 }
 
-func answer(c *call, in httpapi.Inquiry) (httpapi.Answered, error) {
-	done, err := c.ledger().Answer(c.ctx(), c.inquiry(in))
-	return httpapi.Answered{AnswerResult: done, Aside: c.aside(done.TruthChanged, done.TruthInvalid)}, err
+func answer(c *call, in httpapi.PanelQuery) (httpapi.Answered, error) {
+	done, err := c.ledger().Answer(c.ctx(), c.answerRequest(in))
+	return httpapi.Answered{AnswerResult: done, HostDetails: c.hostDetails(done.TruthChanged, done.TruthInvalid)}, err
 }
 
-func quoteAnswer(c *call, in httpapi.Inquiry) (httpapi.AnswerQuote, error) {
-	q, err := c.ledger().QuoteAnswer(c.ctx(), c.inquiry(in))
+func quoteAnswer(c *call, in httpapi.PanelQuery) (httpapi.AnswerQuote, error) {
+	q, err := c.ledger().QuoteAnswer(c.ctx(), c.answerRequest(in))
 	out := httpapi.AnswerQuote{AnswerQuote: q}
 	if q.NotRaised != nil {
-		out.NotRaised = c.told(q.NotRaised)
+		out.NotRaised = c.problemFor(q.NotRaised)
 	}
 	return out, err
 }
@@ -201,7 +201,7 @@ func responses(c *call, p page) ([]api.Response, string, error) {
 
 func metrics(c *call) (body, error) {
 	if c.handler.options.Metrics == nil {
-		return nil, problem.New(problem.NoRoute, "this server counts nothing")
+		return nil, problem.New(problem.NoRoute, "this server has no metrics")
 	}
 	return func(_ context.Context, w *writer) error {
 		c.handler.options.Metrics(w, c.request, c.ledger())

@@ -20,9 +20,9 @@ import (
 // received.
 const lastEvent = "Last-Event-ID"
 
-// mostEvents is how many events are read for one page of the log, including events that the filter
+// maxEvents is how many events are read for one page of the log, including events that the filter
 // rejects.
-const mostEvents = 4096
+const maxEvents = 4096
 
 // events extends a list of events so that it can also be followed as a stream.
 func events(r route) route {
@@ -45,7 +45,7 @@ func events(r route) route {
 func (c *call) firstEvent() (uint64, error) {
 	for name := range c.params {
 		if name != "from" {
-			const what = "a stream of events takes no parameter but \"from\", and not %q"
+			const what = "a stream of events has only the parameter \"from\", not %q"
 			return 0, problem.At(name, problem.Invalid, what, name)
 		}
 	}
@@ -55,7 +55,7 @@ func (c *call) firstEvent() (uint64, error) {
 	}
 	n, err := strconv.ParseUint(last, 10, 63)
 	if err != nil {
-		return 0, problem.At(lastEvent, problem.Invalid, "the header "+lastEvent+" is no number of an event")
+		return 0, problem.At(lastEvent, problem.Invalid, "the header "+lastEvent+" is not the number of an event")
 	}
 	return n + 1, nil
 }
@@ -196,7 +196,7 @@ func readEvents(c *call, p page) (found []event.Event, next string, err error) {
 	}
 	only, block := c.filter(), uint64(max(p.limit, 64))
 	at := "" // the cursor after the last event that was read
-	for left := uint64(mostEvents); r.first <= r.last; left -= block {
+	for left := uint64(maxEvents); r.first <= r.last; left -= block {
 		if block = min(block, left); block == 0 {
 			return found, at, nil
 		}

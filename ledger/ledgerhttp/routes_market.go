@@ -10,7 +10,7 @@ import (
 // Routes for buyers and for desks that sell to them.
 
 func quote(c *call, in api.Order) (api.Quote, error) {
-	if err := c.own(in.Buyer); err != nil {
+	if err := c.checkBuyer(in.Buyer); err != nil {
 		return api.Quote{}, err
 	}
 	return c.quoted(in)
@@ -21,22 +21,22 @@ func budget(c *call, in api.BudgetRequest) (api.Budget, error) {
 }
 
 func sell(c *call, in httpapi.Sell) (httpapi.Sold, error) {
-	if err := c.mayBring(in.Truths); err != nil {
+	if err := c.checkTruths(in.Truths); err != nil {
 		return httpapi.Sold{}, err
 	}
 	r := in.SellRequest
-	r.Key, r.Truth = c.key, c.truths(in.Truths).tell
+	r.Key, r.Truth = c.key, c.truths(in.Truths).values
 	s, err := c.ledger().Sell(c.ctx(), r)
 	return c.sold(s), err
 }
 
 func (c *call) sold(s api.Sale) httpapi.Sold {
-	return httpapi.Sold{Sale: c.seenSale(s), Aside: c.aside(s.TruthChanged, s.TruthInvalid)}
+	return httpapi.Sold{Sale: c.seenSale(s), HostDetails: c.hostDetails(s.TruthChanged, s.TruthInvalid)}
 }
 
 // saleOf returns the sale in the path. A buyer gives its own number of the sale.
 func (c *call) saleOf() (s api.Sale, err error) {
-	asked, err := c.place("sale")
+	asked, err := c.pathNumber("sale")
 	if err != nil {
 		return s, err
 	}
@@ -54,11 +54,11 @@ func (c *call) buyerOf() (string, error) {
 	if c.holder.Role == roleBuyer && buyer == "" {
 		buyer = c.holder.Whom
 	}
-	return buyer, c.own(buyer)
+	return buyer, c.checkBuyer(buyer)
 }
 
-// parted returns the part of the sales or reservations that the request selects.
-func (c *call) parted(p page) (api.Page, error) {
+// orderPage returns the part of the sales or reservations that the request selects.
+func (c *call) orderPage(p page) (api.Page, error) {
 	buyer, err := c.buyerOf()
 	return api.Page{
 		Buyer: buyer, Question: c.text("question"), Since: c.time("since"), Until: c.time("until"),
@@ -67,7 +67,7 @@ func (c *call) parted(p page) (api.Page, error) {
 }
 
 func sales(c *call, p page) ([]api.Sale, string, error) {
-	part, err := c.parted(p)
+	part, err := c.orderPage(p)
 	if err != nil {
 		return nil, "", err
 	}
@@ -84,15 +84,15 @@ func sale(c *call) (api.Sale, error) {
 }
 
 func deliveries(c *call, p page) ([]api.Delivery, string, error) {
-	if c.asked == nil { // for a list that is sent as a stream, look up the sale only once
+	if c.sale == nil { // for a list that is sent as a stream, look up the sale only once
 		s, err := c.saleOf()
 		if err != nil {
 			return nil, "", err
 		}
-		c.asked = &s
+		c.sale = &s
 	}
-	all, next, err := c.ledger().DeliveriesPage(c.ctx(), c.asked.Number, p.number(), p.limit)
-	number := c.seenSale(*c.asked).Number
+	all, next, err := c.ledger().DeliveriesPage(c.ctx(), c.sale.Number, p.number(), p.limit)
+	number := c.seenSale(*c.sale).Number
 	for i := range all {
 		all[i] = c.seenDelivery(number, all[i])
 	}
@@ -107,7 +107,7 @@ func reserve(c *call, in httpapi.Reserve) (api.Reservation, error) {
 }
 
 func reservations(c *call, p page) ([]api.Reservation, string, error) {
-	part, err := c.parted(p)
+	part, err := c.orderPage(p)
 	if err != nil {
 		return nil, "", err
 	}
@@ -129,7 +129,7 @@ func buyers(c *call) (httpapi.Buyers, error) {
 }
 
 func reservation(c *call) (r api.Reservation, err error) {
-	asked, err := c.place("reservation")
+	asked, err := c.pathNumber("reservation")
 	if err != nil {
 		return r, err
 	}
@@ -141,21 +141,21 @@ func reservation(c *call) (r api.Reservation, err error) {
 }
 
 func capture(c *call, in httpapi.Capture) (httpapi.Sold, error) {
-	if err := c.mayBring(in.Truths); err != nil {
+	if err := c.checkTruths(in.Truths); err != nil {
 		return httpapi.Sold{}, err
 	}
-	number, err := c.place("reservation")
+	number, err := c.pathNumber("reservation")
 	if err != nil {
 		return httpapi.Sold{}, err
 	}
 	r := in.CaptureRequest
-	r.Key, r.Reservation, r.Truth = c.key, number, c.truths(in.Truths).tell
+	r.Key, r.Reservation, r.Truth = c.key, number, c.truths(in.Truths).values
 	s, err := c.ledger().Capture(c.ctx(), r)
 	return c.sold(s), err
 }
 
 func cancel(c *call, _ httpapi.Done) (httpapi.Done, error) {
-	number, err := c.place("reservation")
+	number, err := c.pathNumber("reservation")
 	if err != nil {
 		return httpapi.Done{}, err
 	}

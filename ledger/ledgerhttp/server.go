@@ -20,7 +20,7 @@ func (h *Handler) Server() *http.Server {
 		MaxHeaderBytes:    32 << 10,
 		ConnContext:       withConnection,
 		ConnState:         noteState,
-		ErrorLog:          log.New(&errorLog{logger: h.options.Logger, bound: newQuiet(time.Now)}, "", 0),
+		ErrorLog:          log.New(&errorLog{logger: h.options.Logger, bound: newLineLimiter(time.Now)}, "", 0),
 	}
 }
 
@@ -28,7 +28,7 @@ func (h *Handler) Server() *http.Server {
 // logger of the handler. It limits their rate, because any client can cause them.
 type errorLog struct {
 	logger zerolog.Logger
-	bound  *quiet
+	bound  *lineLimiter
 }
 
 // Write implements [io.Writer]. Each call has one line.

@@ -13,10 +13,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// A standby is read from, as of which event it says; whoever would change something is told who has
-// the ledger. Once it was told to take over, it is the ledger, and whoever had it before is
-// stopped.
-func TestAStandbyIsServed(t *testing.T) {
+// A standby answers reads with the number of their last event, and names the leader to callers that
+// want a change. After a takeover it is the ledger, and the previous host has stopped.
+func TestHandler_Standby_ReadsAndNamesTheLeader(t *testing.T) {
 	a, b := couple(t)
 	var lost error // of finding out who has the ledger
 	f := servingOf(t, b, Options{Leader: func(context.Context) (string, error) { return "host a", lost }})
@@ -26,7 +25,7 @@ func TestAStandbyIsServed(t *testing.T) {
 		t.Errorf("%d: %s", status, body)
 	}
 	for _, r := range routes() {
-		if !r.keyed {
+		if !r.needsKey {
 			continue
 		}
 		status, header, body := f.ask(r.request("operator"))
@@ -39,7 +38,7 @@ func TestAStandbyIsServed(t *testing.T) {
 	}
 	lost = errors.New("password=secret")
 	status, header, body := f.ask(release)
-	if p := wantProblem(t, status, header, body, problem.ReadOnly); p.Leader != "" || !strings.Contains(p.Detail, "could not be found out") || strings.Contains(body, "secret") {
+	if p := wantProblem(t, status, header, body, problem.ReadOnly); p.Leader != "" || !strings.Contains(p.Detail, "is not known now") || strings.Contains(body, "secret") {
 		t.Errorf("%s", body)
 	}
 
@@ -57,8 +56,8 @@ func TestAStandbyIsServed(t *testing.T) {
 	f.refuses(problem.Invalid, asked{"POST", "/v1/takeovers", `{}`, "", "operator", nil})
 }
 
-// Whoever asks for a takeover and hangs up leaves no ledger without a host.
-func TestATakeoverIsEndedThoughNobodyWaits(t *testing.T) {
+// A takeover completes even if the caller disconnects, so that no ledger is left without a host.
+func TestTakeOver_CallerDisconnects_Completes(t *testing.T) {
 	_, b := couple(t)
 	f := servingOf(t, b, Options{Leader: func(context.Context) (string, error) { return "a", nil }})
 	var route route
@@ -72,13 +71,13 @@ func TestATakeoverIsEndedThoughNobodyWaits(t *testing.T) {
 	request := check.Value(http.NewRequestWithContext(ctx, http.MethodPost, "http://ledger.test/v1/takeovers", nil))(t)
 	_, err := takeOver(&call{handler: f.Handler, route: &route, request: request}, struct{}{})
 	check.Need(t, err == nil, "%v", err)
-	check.That(t, f.Ledger() != b, "nobody has the ledger")
+	check.That(t, f.Ledger() != b, "no host has the ledger")
 }
 
-// A ledger that is open for reading only, and follows nobody, speaks of no other host.
-func TestWhatIsNoStandbySaysSo(t *testing.T) {
+// A read-only ledger that is not a standby names no other host.
+func TestTakeOver_NotAStandby_IsInvalid(t *testing.T) {
 	f := servingOf(t, marketLedger(t, false), Options{})
 	status, header, body := f.ask(asked{"POST", "/v1/takeovers", `{}`, "", "operator", nil})
 	p := wantProblem(t, status, header, body, problem.Invalid)
-	check.That(t, strings.Contains(p.Detail, "only a standby takes over"), "%v", body)
+	check.That(t, strings.Contains(p.Detail, "this ledger is not a standby"), "%v", body)
 }

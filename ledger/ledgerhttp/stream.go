@@ -33,7 +33,7 @@ func (f *feed) sendTo(ctx context.Context, w *writer) error {
 			err = reason
 		}
 		if isRevoked(err) {
-			w.hurry()
+			w.shortenDeadline()
 			return f.end(w, err)
 		}
 		if err = cmp.Or(err, ctx.Err()); err != nil {
@@ -96,7 +96,7 @@ func (f *feed) send(w *writer, events *bytes.Buffer) error {
 func (f *feed) end(w *writer, reason error) error {
 	var out bytes.Buffer
 	_, _ = out.WriteString("event: problem\ndata: ")
-	if err := encode(&out, f.call.told(reason)); err != nil {
+	if err := encode(&out, f.call.problemFor(reason)); err != nil {
 		return err
 	}
 	_ = out.WriteByte('\n')

@@ -121,9 +121,9 @@ func within(t *testing.T, what string, happened func() bool) {
 	t.Fatal(what)
 }
 
-// Events come from any number on, those that are there and those that happen, each once and with
-// its number; and who comes back with the last number goes on behind it.
-func TestEventsAreFollowed(t *testing.T) {
+// A stream begins at any number, and has each existing and new event once with its number. A client
+// that reconnects with the last number continues after it.
+func TestEventStream_FromAnyNumber_HasEachEventOnce(t *testing.T) {
 	f := serving(t, Options{Limits: Limits{Beat: 5 * time.Millisecond}}) // many signs of life
 	_, c := served(t, f)
 	stats := check.Value(f.ledger.Stats(t.Context()))(t)
@@ -143,12 +143,12 @@ func TestEventsAreFollowed(t *testing.T) {
 		}
 	}
 	_, id, _ := message(t, bufio.NewReader(follow(t, c, 1, "7").Body))
-	check.That(t, id == "8", "behind 7 comes %s", id)
+	check.That(t, id == "8", "event %s follows event 7", id)
 	f.refuses(problem.Invalid, asked{method: "GET", target: "/v1/events", role: "auditor", header: map[string]string{"Accept": httpapi.Stream, "Last-Event-ID": "x"}})
 }
 
-// HEAD follows nothing: it is answered as GET is, and its connection serves the next request.
-func TestHeadFollowsNothing(t *testing.T) {
+// A HEAD request has the header of the GET request, and its connection serves the next request.
+func TestEventStream_HEAD_EndsAtOnce(t *testing.T) {
 	f := serving(t, Options{})
 	_, c := served(t, f)
 	c.Transport.(*http.Transport).MaxConnsPerHost = 1
@@ -183,16 +183,16 @@ func damagedLedger(t *testing.T, question string) *ledger.Ledger {
 	return l
 }
 
-// A stream that cannot go on says so behind a whole event, also in the midst of many: whoever reads
-// it can read each message.
-func TestAStreamEndsBehindAWholeEvent(t *testing.T) {
+// A stream that cannot continue ends with a problem after a whole event, so that its reader can
+// decode each message.
+func TestEventStream_Failure_EndsAfterAWholeEvent(t *testing.T) {
 	l := damagedLedger(t, "to be damaged")
 	stats := check.Value(l.Stats(t.Context()))(t)
 	_, c := served(t, servingOf(t, l, Options{}))
 	in := bufio.NewReader(follow(t, c, 1, "").Body)
 	for n := uint64(1); ; n++ {
 		kind, id, data := message(t, in)
-		check.Need(t, json.Valid([]byte(data)), "behind event %d comes %s", n-1, data)
+		check.Need(t, json.Valid([]byte(data)), "event %d is followed by %s", n-1, data)
 		if kind == "problem" {
 			if n != stats.Events-1 { // a definition is two events
 				t.Errorf("the problem comes in place of event %d, and event %d is damaged", n, stats.Events-1)
@@ -203,9 +203,9 @@ func TestAStreamEndsBehindAWholeEvent(t *testing.T) {
 	}
 }
 
-// What may speak of files, or of other hosts, is told an operator only, wherever a problem stands:
-// alone, within a list, at the end of a stream. Whoever has the log is told it, too.
-func TestOnlyAnOperatorIsToldOfFiles(t *testing.T) {
+// Texts that may name files or other hosts are sent to an operator only, in a problem alone, in a
+// list and at the end of a stream. The log has them.
+func TestProblems_WithFileNames_AreForTheOperatorOnly(t *testing.T) {
 	var log bytes.Buffer
 	f := serving(t, Options{Logger: zerolog.New(&log)})
 	file := &fs.PathError{Op: "read", Path: "/srv/secret/panel.db", Err: errors.New("input/output error")}
@@ -227,8 +227,8 @@ func TestOnlyAnOperatorIsToldOfFiles(t *testing.T) {
 				r.Header.Set("Accept", httpapi.Lines)
 				f.guarded(&broken).ServeHTTP(w, r)
 				body := w.Body.String()
-				if told := strings.Contains(body, "panel.db"); told != (role == roleOperator) || !strings.Contains(body, `"kind":"`+kind) || begun != (w.Code == http.StatusOK) {
-					t.Errorf("%s, to %s, behind something: %t: %d, %s", kind, role, begun, w.Code, body)
+				if hasName := strings.Contains(body, "panel.db"); hasName != (role == roleOperator) || !strings.Contains(body, `"kind":"`+kind) || begun != (w.Code == http.StatusOK) {
+					t.Errorf("%s, to %s, after a part of the answer: %t: %d, %s", kind, role, begun, w.Code, body)
 				}
 				check.That(t, strings.Count(log.String(), "panel.db") == 1,
 					"%s, to %s: the log is %s", kind, role, log.String())
@@ -242,9 +242,9 @@ func TestOnlyAnOperatorIsToldOfFiles(t *testing.T) {
 	}
 }
 
-// A token that is taken away ends its streams, and so does the end of the server; the last message
-// says why.
-func TestStreamsEnd(t *testing.T) {
+// A stream ends when its token is removed, and when the server ends streams. The last message has
+// the reason.
+func TestStreams_TokenRemovedOrServerStopped_End(t *testing.T) {
 	path := filepath.Join(testenv.TempDir(t), "tokens.json")
 	write := func(text string) { check.Must(t, os.WriteFile(path, []byte(text), 0o600)) }
 	token := httpapi.NewToken()
@@ -276,9 +276,9 @@ func TestStreamsEnd(t *testing.T) {
 	within(t, "a stream goes on", func() bool { return taken(f.gates.streams) == 0 })
 }
 
-// Who does not read is dropped, and takes a place and memory for no longer than that; so is who
-// goes away.
-func TestSlowReadersAndBrokenPipesAreDropped(t *testing.T) {
+// A reader that does not read, or that disconnects, is dropped in time, and then takes no place and
+// no memory.
+func TestStreams_SlowOrLostReader_AreDropped(t *testing.T) {
 	f := serving(t, Options{Limits: Limits{Write: 20 * time.Millisecond, Beat: 5 * time.Millisecond}})
 	p, _ := served(t, f)
 	for i, target := range []string{"/v1/events", "/v1/questions", "/v1/sales/1/deliveries", "/openapi.json"} {
@@ -303,8 +303,8 @@ func TestSlowReadersAndBrokenPipesAreDropped(t *testing.T) {
 	check.OK(t, check.Err(f.ledger.Stats(t.Context())))
 }
 
-// Ten thousand streams in which nothing happens take bounded memory, and end.
-func TestIdleStreamsTakeBoundedMemory(t *testing.T) {
+// Ten thousand streams without events take bounded memory, and end.
+func TestStreams_Idle_TakeBoundedMemory(t *testing.T) {
 	n := testenv.Tries(500, 10000, 10000)
 	f := serving(t, Options{Limits: Limits{Streams: 2 * n, Each: n, Beat: time.Hour, Burst: 2 * n}})
 	p, _ := served(t, f)
@@ -338,9 +338,8 @@ func TestIdleStreamsTakeBoundedMemory(t *testing.T) {
 	within(t, "streams go on without readers", func() bool { return taken(f.gates.streams) == 0 })
 }
 
-// One more than may be is refused, with the time after which to come again, and comes in once
-// another one has left.
-func TestPlacesAreBounded(t *testing.T) {
+// A request above a limit is refused with Retry-After, and is admitted after another one has ended.
+func TestLimits_TooManyRequests_AreRefusedWithRetryAfter(t *testing.T) {
 	release, held := make(chan struct{}), make(chan struct{}, 10)
 	f := serving(t, Options{
 		Limits: Limits{Running: 1, Streams: 3, Each: 2, Memory: 8 << 20, Body: 8 << 20},
@@ -355,7 +354,7 @@ func TestPlacesAreBounded(t *testing.T) {
 	<-held
 	status, header, body := f.ask(asked{method: "GET", target: "/v1/stats", role: "operator"})
 	wantProblem(t, status, header, body, problem.Busy)
-	check.That(t, header.Get("Retry-After") != "", "nobody says when to come again")
+	check.That(t, header.Get("Retry-After") != "", "there is no Retry-After")
 	close(release)
 	within(t, "a place is not free again", func() bool { return taken(f.gates.running) == 0 })
 	f.answers(asked{method: "GET", target: "/v1/stats", role: "operator"})
@@ -371,7 +370,7 @@ func TestPlacesAreBounded(t *testing.T) {
 	_, _ = first.Body.Close(), second.Body.Close()
 	within(t, "streams go on without readers", func() bool { return taken(f.gates.streams) == 0 })
 
-	other := &hold{room: f.gates.memory, by: Holder{Name: "another", Role: roleOperator}}
+	other := &quotaShare{quota: f.gates.memory, by: Holder{Name: "another", Role: roleOperator}}
 	check.Must(t, other.grow(6<<20))
 	large := `{"question":"vote","epsilon":"1","objects":["` + strings.Repeat("x", 2<<20) + `"]}`
 	f.refuses(problem.Busy, asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "operator"})
@@ -380,8 +379,8 @@ func TestPlacesAreBounded(t *testing.T) {
 	check.That(t, taken(f.gates.memory) == 0, "a large request keeps its memory")
 }
 
-// Each holder has a rate of its own.
-func TestRatesAreBounded(t *testing.T) {
+// Each principal has a rate of its own.
+func TestLimits_Rate_IsPerPrincipal(t *testing.T) {
 	f := serving(t, Options{Limits: Limits{Rate: 1e-9, Burst: 3}})
 	ask := func(role string) (int, http.Header, string) {
 		return f.ask(asked{method: "GET", target: "/v1/about", role: role})
@@ -394,7 +393,7 @@ func TestRatesAreBounded(t *testing.T) {
 	wantProblem(t, status, header, body, problem.TooMany)
 	status, _, body = ask("auditor")
 	check.That(t, status == http.StatusOK, "another holder: %d, %s", status, body)
-	// A person's statements are events for good: there are few, whatever others may.
+	// Statements of a person are events for good, so their rate is lower than any other.
 	f = serving(t, Options{})
 	n := 0
 	for n < 100 {
@@ -408,11 +407,11 @@ func TestRatesAreBounded(t *testing.T) {
 	check.That(t, n >= personBurst && n <= personBurst+10, "%d statements at once", n)
 }
 
-// Whoever sends half of a request is dropped in time, and holds up nobody meanwhile.
-func TestHalfARequestIsDropped(t *testing.T) {
+// A client that sends half of a request is dropped in time, and delays no other client.
+func TestHandler_HalfARequest_IsDroppedInTime(t *testing.T) {
 	f := serving(t, Options{Limits: Limits{Read: 20 * time.Millisecond, Running: 1}})
 	p, c := served(t, f)
-	for role, want := range map[string]string{"operator": "could not be read to its end", "desk": "may not do this", "nobody": "no valid token"} {
+	for role, want := range map[string]string{"operator": "ended before its whole body arrived", "desk": "may not do this", "nobody": "no valid token"} {
 		half := check.Value(p.dial())(t)
 		_, err := fmt.Fprintf(half, "POST /v1/raises HTTP/1.1\r\nHost: test\r\nTest-Role: %s\r\nIdempotency-Key: k\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"question\":", role)
 		check.Must(t, err)
@@ -432,8 +431,9 @@ func TestHalfARequestIsDropped(t *testing.T) {
 	check.That(t, s.ReadHeaderTimeout > 0 && s.IdleTimeout > 0 && s.MaxHeaderBytes > 0, "%+v", s)
 }
 
-// A request that takes too long is answered with that, and goes on by its key.
-func TestARequestThatTakesTooLongGoesOn(t *testing.T) {
+// A request that exceeds Limits.Time is answered with the problem late, and continues when it is
+// repeated with its key.
+func TestLimits_Time_RequestContinuesUnderItsKey(t *testing.T) {
 	slow := true
 	f := serving(t, Options{Limits: Limits{Time: 10 * time.Millisecond}, Truth: func(ctx context.Context, _ string, objects []string) ([]string, error) {
 		if slow {
@@ -450,8 +450,8 @@ func TestARequestThatTakesTooLongGoesOn(t *testing.T) {
 	check.That(t, status == http.StatusOK, "%d: %s", status, body)
 }
 
-// A copy of the file is not taken for ever, however patiently: its place is one of few.
-func TestACopyIsTakenInTime(t *testing.T) {
+// A copy must be read at a minimum rate, because few copies are sent at a time.
+func TestBackup_SlowReader_IsDropped(t *testing.T) {
 	f := servingOf(t, marketLedger(t, true), Options{Limits: Limits{Write: 20 * time.Millisecond}, Scratch: testenv.TempDir(t)})
 	p, _ := served(t, f)
 	within(t, "no copy begins", func() bool { // on a busy machine the limit may end one before

@@ -21,19 +21,19 @@ type tokens struct {
 	fault func(error)      // called once for each distinct error while the file cannot be read
 	now   func() time.Time // the clock
 
-	mu      sync.Mutex
-	text    []byte // content at the last read
-	said    string // the last error passed to fault
-	known   map[string]Holder
-	mark    mark      // mark of the file at the last read
-	first   time.Time // when the file was first seen with this mark
-	settled bool      // every later change of the file changes its mark
+	mu        sync.Mutex
+	text      []byte // content at the last read
+	lastFault string // the last error passed to fault
+	known     map[string]Holder
+	mark      mark      // mark of the file at the last read
+	markSince time.Time // when the file was first seen with this mark
+	isSettled bool      // every later change of the file changes its mark
 }
 
-// settling is how long a file must have the same mark before the mark is trusted. A file that
+// settleTime is how long a file must have the same mark before the mark is trusted. A file that
 // changes twice within one clock tick of its file system has the same mark both times. No file
 // system has ticks of 10 seconds.
-const settling = 10 * time.Second
+const settleTime = 10 * time.Second
 
 // OpenTokens returns an [Options.Gate] that identifies callers by a file of hashed tokens, which
 // "ledgerctl token" writes. The gate returns the [Holder] of the bearer token of a request, or
@@ -58,7 +58,7 @@ func openTokens(path string, fault func(error)) (*tokens, error) {
 		fault = func(error) {}
 	}
 	t := &tokens{path: path, fault: fault, now: time.Now}
-	return t, t.refresh(look(path))
+	return t, t.refresh(statMark(path))
 }
 
 // admit returns the holder of the bearer token of a request, or false if the file has no such
@@ -69,12 +69,12 @@ func (t *tokens) admit(r *http.Request) (Holder, bool) {
 		return Holder{}, false
 	}
 	hash := httpapi.HashToken(strings.TrimSpace(token))
-	is, marked, err := look(t.path) // outside the lock, so that no other request waits for the file system
+	is, marked, err := statMark(t.path) // outside the lock, so that no other request waits for the file system
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	err = t.refresh(is, marked, err)
-	if text := fmt.Sprint(err); err != nil && text != t.said {
-		t.said = text
+	if text := fmt.Sprint(err); err != nil && text != t.lastFault {
+		t.lastFault = text
 		t.fault(err)
 	}
 	// A map lookup is safe here: its timing depends on the hash only, which reveals no token.
@@ -82,12 +82,12 @@ func (t *tokens) admit(r *http.Request) (Holder, bool) {
 	return holder, known
 }
 
-// look opens and closes a file, and returns its mark, and whether the mark can be trusted. It
+// statMark opens and closes a file, and returns its mark, and whether the mark can be trusted. It
 // opens the file, and does not only stat it, for two reasons. It must notice that the process lost
 // the permission to read the file. Some network file systems fetch changes only on open. It closes
 // the file at once, because each request that waits for the lock would otherwise hold a
 // descriptor.
-func look(path string) (is mark, marked bool, err error) {
+func statMark(path string) (is mark, marked bool, err error) {
 	file, info, err := openRegular(path)
 	if err == nil {
 		is, marked = markOf(info)
@@ -117,19 +117,19 @@ func openRegular(path string) (*os.File, fs.FileInfo, error) {
 // be opened or read, no token is known.
 func (t *tokens) refresh(is mark, marked bool, err error) error {
 	if err != nil {
-		t.settled, t.known, t.text = false, nil, nil
+		t.isSettled, t.known, t.text = false, nil, nil
 		return err
 	}
-	if marked && t.settled && t.known != nil && is == t.mark {
+	if marked && t.isSettled && t.known != nil && is == t.mark {
 		return nil
 	}
 	now := t.now()
 	if !marked || is != t.mark {
-		t.mark, t.first = is, now
+		t.mark, t.markSince = is, now
 	}
 	// The mark was taken before this read. If the file changed in between, the next mark differs
 	// and the file is read again.
-	t.settled = marked && now.Sub(t.first) >= settling
+	t.isSettled = marked && now.Sub(t.markSince) >= settleTime
 	return t.read()
 }
 
@@ -142,7 +142,7 @@ func (t *tokens) read() error {
 		_ = file.Close()
 	}
 	if err == nil && len(text) > httpapi.MaxTokens {
-		err = fmt.Errorf("%q is too large", t.path)
+		err = fmt.Errorf("%q has more than %d bytes", t.path, httpapi.MaxTokens)
 	}
 	if err == nil && t.known != nil && bytes.Equal(text, t.text) {
 		return nil
@@ -156,7 +156,7 @@ func (t *tokens) read() error {
 	if err != nil {
 		return fmt.Errorf("%q: %w", t.path, err)
 	}
-	t.known, t.said = make(map[string]Holder, len(read.Tokens)), ""
+	t.known, t.lastFault = make(map[string]Holder, len(read.Tokens)), ""
 	for _, one := range read.Tokens {
 		t.known[one.SHA256] = Holder{one.Name, one.Role, one.Whom}
 	}

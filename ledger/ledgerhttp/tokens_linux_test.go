@@ -13,8 +13,8 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// A named pipe, whose other end nobody has opened, is refused: nobody waits for it.
-func TestTokensInAPipe(t *testing.T) {
+// A named pipe without a writer is refused at once, and blocks no caller.
+func TestOpenTokens_NamedPipe_IsRefused(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	check.Must(t, syscall.Mkfifo(fifo, 0o600))
 	_, err := OpenTokens(fifo, nil)

@@ -29,12 +29,12 @@ func newTokensAt(t testing.TB) *tokensAt {
 	path := filepath.Join(testenv.TempDir(t), "tokens.json")
 	check.Must(t, os.WriteFile(path, []byte(a.file), 0o600))
 	a.tokens = check.Value(openTokens(path, nil))(t)
-	a.now, a.first = func() time.Time { return a.clock }, a.clock
+	a.now, a.markSince = func() time.Time { return a.clock }, a.clock
 	a.read(true)
 	return a
 }
 
-// read tells whether the token is known, which it must be or not.
+// read fails unless the token is known or unknown, as wanted.
 func (a *tokensAt) read(want bool) {
 	a.t.Helper()
 	_, known := a.admit(&http.Request{Header: http.Header{"Authorization": {"Bearer " + a.token}}})
@@ -46,12 +46,12 @@ func (a *tokensAt) read(want bool) {
 func (a *tokensAt) settle() {
 	a.t.Helper()
 	a.read(true)
-	a.clock = a.clock.Add(settling - 1)
+	a.clock = a.clock.Add(settleTime - 1)
 	a.read(true)
-	check.Need(a.t, !a.settled, "the mark is believed too early")
+	check.Need(a.t, !a.isSettled, "the mark is believed too early")
 	a.clock = a.clock.Add(1)
 	a.read(true)
-	check.Need(a.t, runtime.GOOS != "linux" || a.settled, "the file is read for each request")
+	check.Need(a.t, runtime.GOOS != "linux" || a.isSettled, "the file is read for each request")
 	is := check.Value(os.Stat(a.path))(a.t)
 	beside := a.path + ".tick"
 	for tick := is; tick.ModTime().Equal(is.ModTime()); {
@@ -65,8 +65,8 @@ func (a *tokensAt) other() string {
 	return strings.Replace(a.file, httpapi.HashToken(a.token), httpapi.HashToken(httpapi.NewToken()), 1)
 }
 
-// However a file is changed that was the same for long, the next request sees it.
-func TestTokensCountAtOnce(t *testing.T) {
+// Any change of a file that was unchanged for long is seen by the next request.
+func TestTokens_AnyChangeOfTheFile_CountsAtOnce(t *testing.T) {
 	for name, change := range map[string]func(a *tokensAt, before os.FileInfo) error{
 		"written": func(a *tokensAt, _ os.FileInfo) error { return os.WriteFile(a.path, []byte(a.other()), 0o600) },
 		"written, with the time of before": func(a *tokensAt, before os.FileInfo) error {
@@ -108,9 +108,9 @@ func TestTokensCountAtOnce(t *testing.T) {
 	}
 }
 
-// Two changes within one tick of the disk's clock leave the same mark: a file that has just changed
-// is read each time.
-func TestTokensOfOneTick(t *testing.T) {
+// Two changes within one tick of the disk's clock leave the same mark, so a recently changed file
+// is read for each request.
+func TestTokens_ChangesInOneTick_AreSeen(t *testing.T) {
 	a := newTokensAt(t)
 	a.settle()
 	for range 100 {
@@ -121,9 +121,9 @@ func TestTokensOfOneTick(t *testing.T) {
 	}
 }
 
-// A token is one by its file as that is now; what is not in it, or not sent as it must be, is none,
-// and a file that cannot be read lets in nobody.
-func TestTokens(t *testing.T) {
+// Only a token that is in the file now, and is sent correctly, is admitted. While the file cannot
+// be read, no token is.
+func TestTokens_NotInTheFile_AreRefused(t *testing.T) {
 	path := filepath.Join(testenv.TempDir(t), "tokens.json")
 	token, other := httpapi.NewToken(), httpapi.NewToken()
 	check.Need(t, token != other && strings.HasPrefix(token, "sluice_") && len(token) >= 40, "%s, %s", token, other)
@@ -150,12 +150,12 @@ func TestTokens(t *testing.T) {
 		for range 2 {
 			check.That(t, !admit("Bearer "+token), "%q lets in", broken)
 		}
-		check.That(t, faults == before+1, "%q: told %d times", broken, faults-before)
+		check.That(t, faults == before+1, "%q: fault was called %d times", broken, faults-before)
 		_, err := httpapi.ReadTokens([]byte(broken))
 		check.That(t, err != nil, "%q is read", broken)
 		check.Must(t, os.WriteFile(path, []byte(file), 0o600))
 		check.Need(t, admit("Bearer "+token), "what is mended is not read again")
 	}
 	check.Must(t, os.Remove(path))
-	check.That(t, !admit("Bearer "+token), "without a file somebody is let in")
+	check.That(t, !admit("Bearer "+token), "a token is admitted without a file")
 }

@@ -9,54 +9,54 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// bearer provides the true values of a request: those in its body, and others from the host's
+// truthSource provides the true values of a request: those in its body, and others from the host's
 // source, if there is one. Without a source it records the objects that need a value, so that the
-// request can be repeated with these values. Its method tell is an [api.TruthFunc].
-type bearer struct {
-	brought map[string]httpapi.Truths // by question; the key "" applies to any question without an entry
-	source  api.TruthFunc             // the host's source; nil if there is none
-	needs   []api.Need
-	asked   bool   // the source was called
-	failed  bool   // the source returned an error
-	waits   func() // called before the source, which may be slow; may be nil
+// request can be repeated with these values. Its method values is an [api.TruthFunc].
+type truthSource struct {
+	given      map[string]httpapi.Truths // by question; the key "" applies to any question without an entry
+	source     api.TruthFunc             // the host's source; nil if there is none
+	needs      []api.Need
+	isCalled   bool   // the source was called
+	hasFailed  bool   // the source returned an error
+	beforeCall func() // called before the source, which may be slow; may be nil
 }
 
 // truths returns the provider of true values for a request about one question.
-func (c *call) truths(brought httpapi.Truths) *bearer {
-	return c.truthsOf(map[string]httpapi.Truths{"": brought})
+func (c *call) truths(given httpapi.Truths) *truthSource {
+	return c.truthsOf(map[string]httpapi.Truths{"": given})
 }
 
 // truthsOf returns the provider of true values for a request about several questions.
-func (c *call) truthsOf(brought map[string]httpapi.Truths) *bearer {
-	c.bearer = &bearer{brought: brought, source: c.handler.options.Truth, waits: c.leaveTurn}
-	return c.bearer
+func (c *call) truthsOf(given map[string]httpapi.Truths) *truthSource {
+	c.truthSource = &truthSource{given: given, source: c.handler.options.Truth, beforeCall: c.releaseSlot}
+	return c.truthSource
 }
 
-// mayBring returns an error if a caller other than an operator sends true values although the host
+// checkTruths returns an error if a caller other than an operator sends true values although the host
 // has a source of them. A ledger with a truth key refuses a value other than the one of the first
 // draw. So a caller that sends values could find the true value by trying.
-func (c *call) mayBring(truths httpapi.Truths) error {
+func (c *call) checkTruths(truths httpapi.Truths) error {
 	if len(truths) == 0 || c.holder.Role == roleOperator || c.handler.options.Truth == nil {
 		return nil
 	}
-	const what = "the role %s may not bring true values: this server has a source of them"
+	const what = "the role %s may not send true values, because this server has a source of them"
 	p := problem.At("truths", problem.Forbidden, what, c.holder.Role)
-	p.Hint = "leave truths out"
+	p.Hint = "omit truths"
 	return p
 }
 
-// tell implements [api.TruthFunc].
-func (b *bearer) tell(ctx context.Context, question string, objects []string) ([]string, error) {
-	known, named := b.brought[question]
+// values implements [api.TruthFunc].
+func (t *truthSource) values(ctx context.Context, question string, objects []string) ([]string, error) {
+	known, named := t.given[question]
 	if !named {
-		known = b.brought[""]
+		known = t.given[""]
 	}
 	values := make([]string, len(objects))
 	var others []string // objects whose values the request does not bring
 	var places []int
 	for i, object := range objects {
-		value, brought := known[object]
-		if !brought {
+		value, isGiven := known[object]
+		if !isGiven {
 			others, places = append(others, object), append(places, i)
 		}
 		values[i] = value
@@ -64,57 +64,57 @@ func (b *bearer) tell(ctx context.Context, question string, objects []string) ([
 	if len(others) == 0 {
 		return values, nil
 	}
-	if b.source == nil {
-		b.need(question, others)
+	if t.source == nil {
+		t.addNeed(question, others)
 		return nil, api.ErrTruthLater
 	}
-	if b.asked = true; b.waits != nil {
-		b.waits()
+	if t.isCalled = true; t.beforeCall != nil {
+		t.beforeCall()
 	}
-	told, err := b.source(ctx, question, others)
-	if b.failed = err != nil; b.failed {
+	fetched, err := t.source(ctx, question, others)
+	if t.hasFailed = err != nil; t.hasFailed {
 		return nil, err
 	}
-	if len(told) != len(others) {
-		return nil, fmt.Errorf("%w returned %d values for %d objects", api.ErrTruthSource, len(told), len(others))
+	if len(fetched) != len(others) {
+		return nil, fmt.Errorf("%w returned %d values for %d objects", api.ErrTruthSource, len(fetched), len(others))
 	}
 	for i, at := range places {
-		values[at] = told[i]
+		values[at] = fetched[i]
 	}
-	clear(told)
+	clear(fetched)
 	return values, nil
 }
 
-// need records that objects need a true value of a question.
-func (b *bearer) need(question string, objects []string) {
-	if last := len(b.needs) - 1; last >= 0 && b.needs[last].Question == question {
-		b.needs[last].Objects = append(b.needs[last].Objects, objects...)
+// addNeed records that objects need a true value of a question.
+func (t *truthSource) addNeed(question string, objects []string) {
+	if last := len(t.needs) - 1; last >= 0 && t.needs[last].Question == question {
+		t.needs[last].Objects = append(t.needs[last].Objects, objects...)
 		return
 	}
-	b.needs = append(b.needs, api.Need{Question: question, Objects: objects})
+	t.needs = append(t.needs, api.Need{Question: question, Objects: objects})
 }
 
 // forget removes the true values of the request from memory.
-func (b *bearer) forget() {
-	if b == nil {
+func (t *truthSource) forget() {
+	if t == nil {
 		return
 	}
-	for _, brought := range b.brought {
-		clear(brought)
+	for _, given := range t.given {
+		clear(given)
 	}
 }
 
 // explain adds to a problem what is known about the true values of the request.
-func (b *bearer) explain(p *api.Problem) *api.Problem {
+func (t *truthSource) explain(p *api.Problem) *api.Problem {
 	switch {
-	case b == nil:
+	case t == nil:
 	case p.Kind == problem.TruthNeeded:
-		p.Needs = b.needs
+		p.Needs = t.needs
 	// the request was cancelled or too late; the source does not matter
 	case p.Kind == problem.Interrupted || p.Kind == problem.Late:
-	case b.failed || b.asked && p.Kind == problem.Invalid && p.Field == "truths":
+	case t.hasFailed || t.isCalled && p.Kind == problem.Invalid && p.Field == "truths":
 		// The error of the source is not passed on, because its text may contain a true value.
-		return problem.New(problem.TruthFailed, "the source of true values failed, so nothing was drawn that needs it")
+		return problem.New(problem.TruthFailed, "the source of true values failed, and nothing that needs it was drawn")
 	}
 	return p
 }

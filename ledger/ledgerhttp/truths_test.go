@@ -15,10 +15,10 @@ import (
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 )
 
-// Where the host has a source of true values, nobody but an operator brings any, by whichever
-// route. Each value is refused with the same words, before the source is asked. Without any the
-// request is carried out.
-func TestOnlyAnOperatorBringsTruthsBesideASource(t *testing.T) {
+// If the host has a source of true values, only an operator may send any, on every route. Any value
+// is refused with the same text, before the source is called. Without values the request is
+// executed.
+func TestTruths_WithASource_AreTheOperatorsOnly(t *testing.T) {
 	asks, routesOfDesks := 0, 0
 	f := serving(t, Options{Truth: func(_ context.Context, _ string, objects []string) ([]string, error) {
 		asks++
@@ -59,14 +59,13 @@ func TestOnlyAnOperatorBringsTruthsBesideASource(t *testing.T) {
 		"%d routes on which others than operators could bring true values: this test sees nothing", routesOfDesks)
 }
 
-// A ledger with a truth key tells another value from the one that was drawn from: a desk beside a
-// source cannot try values, and an operator can. Without a source a desk can, too, and is trusted
-// with that.
-func TestADeskCannotTryTrueValues(t *testing.T) {
+// With a truth key, a changed value is refused, so a desk beside a source must not be able to try
+// values. An operator can, and so can a desk without a source, which is trusted with the values.
+func TestTruths_FromADeskBesideASource_CannotBeTried(t *testing.T) {
 	for _, c := range []struct {
 		role   string
 		source api.TruthFunc
-		tells  bool
+		mayTry bool
 	}{{"desk", api.TruthOf("yes"), false}, {"operator", api.TruthOf("yes"), true}, {"desk", nil, true}} {
 		l := ledgertest.With(t, ledgertest.Settings{Options: ledger.Options{TruthKey: []byte(strings.Repeat("k", 32))}}).Ledger
 		peopleForSale(t, l)
@@ -77,16 +76,16 @@ func TestADeskCannotTryTrueValues(t *testing.T) {
 			status[value], _, _ = f.ask(asked{"POST", "/v1/sales", body, "guess", c.role, nil})
 		}
 		wanted := map[string]int{secretValue: http.StatusForbidden, "no": http.StatusForbidden, "yes": http.StatusForbidden}
-		if c.tells {
+		if c.mayTry {
 			wanted = map[string]int{secretValue: http.StatusConflict, "no": http.StatusConflict, "yes": http.StatusOK}
 		}
 		check.That(t, reflect.DeepEqual(status, wanted), "%s, with a source: %t: %v", c.role, c.source != nil, status)
 	}
 }
 
-// Whose true value is another than before is told an operator, beside what a sale left out and with
-// what refuses it, and nobody else.
-func TestWhoseTruthHasChangedIsToldAnOperatorAlone(t *testing.T) {
+// Only an operator learns for which objects the true value has changed, in the result of a sale and
+// in its refusal.
+func TestTruthChanged_IsSentToTheOperatorOnly(t *testing.T) {
 	for _, role := range []string{roleOperator, roleDesk} {
 		l := ledgertest.With(t, ledgertest.Settings{Options: ledger.Options{TruthKey: []byte(strings.Repeat("k", 32))}}).Ledger
 		peopleForSale(t, l)

@@ -32,10 +32,10 @@ import (
 // isBuyer reports whether the holder may see only what a buyer may see.
 func (c *call) isBuyer() bool { return c.holder.Role == roleBuyer }
 
-// own returns an error if a buyer names another buyer.
-func (c *call) own(buyer string) error {
+// checkBuyer returns an error if a buyer names another buyer.
+func (c *call) checkBuyer(buyer string) error {
 	if c.isBuyer() && buyer != c.holder.Whom {
-		return problem.At("buyer", problem.Forbidden, "this token is of another buyer")
+		return problem.At("buyer", problem.Forbidden, "this token is for another buyer")
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ func nanos(t testing.TB, n int64) privacy.Epsilon {
 	return e
 }
 
-// done accepts what a request of others comes to.
+// done accepts the result of a request of others.
 func (w *world) done(err error) {
 	w.t.Helper()
 	refused := (*api.RefusedError)(nil)

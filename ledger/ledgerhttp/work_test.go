@@ -34,10 +34,10 @@ type waiter struct {
 }
 
 // wait begins to wait for a turn.
-func (t *turns) wait(ctx context.Context, by principal) *waiter {
+func (s *slots) wait(ctx context.Context, by principal) *waiter {
 	w := &waiter{}
 	go func() {
-		if w.leave, w.err = t.enter(ctx, by); w.err == nil {
+		if w.leave, w.err = s.enter(ctx, by); w.err == nil {
 			w.has = true
 		}
 	}()
@@ -54,7 +54,7 @@ func (w *waiter) end() {
 func TestTurns_OneHolderHasMany_OthersAreServedInBetween(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		many, one, two := principal{roleDesk, "many"}, principal{roleBuyer, "one"}, principal{roleBuyer, "two"}
-		x := newTurns(2)
+		x := newSlots(2)
 		wait := func(by principal) *waiter { return x.wait(t.Context(), by) }
 		crowd := []*waiter{wait(many), wait(many), wait(many)}
 		check.Need(t, crowd[0].has && !crowd[1].has, "a holder has none, or more than half of two turns")
@@ -70,8 +70,8 @@ func TestTurns_OneHolderHasMany_OthersAreServedInBetween(t *testing.T) {
 		crowd[1].end()
 		check.Need(t, crowd[2].has, "a free turn is not given")
 		third.end()
-		if crowd[2].end(); len(x.all) != 0 || len(x.of) != 0 {
-			t.Errorf("%d turns are taken, and %d holders are remembered", len(x.all), len(x.of))
+		if crowd[2].end(); len(x.all) != 0 || len(x.queues) != 0 {
+			t.Errorf("%d turns are taken, and %d holders are remembered", len(x.all), len(x.queues))
 		}
 		for range 2 { // an operator may have all
 			check.That(t, wait(principal{roleOperator, ""}).has, "an operator has no more than half")
@@ -82,7 +82,7 @@ func TestTurns_OneHolderHasMany_OthersAreServedInBetween(t *testing.T) {
 // However many turns a holder may have, only one of its requests waits ahead of another holder's.
 func TestTurns_HolderMayHaveMany_OneOfItsRequestsWaitsAheadOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newTurns(4)
+		x := newSlots(4)
 		wait := func(name string) *waiter { return x.wait(t.Context(), principal{roleDesk, name}) }
 		taken := []*waiter{wait("a"), wait("a"), wait("b"), wait("b")}
 		crowd := []*waiter{wait("many"), wait("many")}
@@ -101,7 +101,7 @@ func TestTurns_HolderMayHaveMany_OneOfItsRequestsWaitsAheadOfOthers(t *testing.T
 
 func TestTurns_CallerLeaves_LeavesTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newTurns(1)
+		x := newSlots(1)
 		a := x.wait(t.Context(), principal{roleDesk, "a"})
 		ctx, cancel := context.WithCancel(t.Context())
 		gone := []*waiter{x.wait(ctx, principal{roleDesk, "a"}), x.wait(ctx, principal{roleDesk, "b"}), x.wait(ctx, principal{roleDesk, "b"})}
@@ -113,18 +113,18 @@ func TestTurns_CallerLeaves_LeavesTheLine(t *testing.T) {
 		}
 		a.end()
 		check.That(t, c.has, "the turn is lost")
-		if c.end(); len(x.all) != 0 || len(x.of) != 0 {
-			t.Errorf("%d turns are taken, and %d holders are remembered", len(x.all), len(x.of))
+		if c.end(); len(x.all) != 0 || len(x.queues) != 0 {
+			t.Errorf("%d turns are taken, and %d holders are remembered", len(x.all), len(x.queues))
 		}
 	})
 }
 
 func TestTurns_TooManyWait_IsTooMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newTurns(1)
+		x := newSlots(1)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		for range mostWaiting + 1 {
+		for range maxWaiting + 1 {
 			check.Must(t, x.wait(ctx, principal{roleDesk, "a"}).err)
 		}
 		var p *api.Problem
@@ -137,7 +137,7 @@ func TestTurns_TooManyWait_IsTooMany(t *testing.T) {
 
 func TestPurses_TakeAndSettle_CountRecordsByHolder(t *testing.T) {
 	now := time.Now()
-	p := newPurses(100, 1000, func() time.Time { return now })
+	p := newRateLimiter(100, 1000, func() time.Time { return now })
 	acme, other := Holder{Name: "a", Role: roleBuyer, Whom: "acme"}, Holder{Name: "b", Role: roleBuyer, Whom: "acme"}
 	wantWait := func(by Holder, records int64, want time.Duration) {
 		t.Helper()
@@ -160,15 +160,15 @@ func TestPurses_TakeAndSettle_CountRecordsByHolder(t *testing.T) {
 	wantWait(acme, 0, 10*time.Second)
 }
 
-// An operator reads any number of records, and nobody else does.
+// An operator may read any number of records, and no other role may.
 func TestPay_Operator_ReadsAnyNumber(t *testing.T) {
 	f := serving(t, Options{Limits: Limits{Records: 1, RecordBurst: 1}})
 	for role, want := range map[string]bool{roleOperator: true, roleDesk: false} {
 		c := &call{handler: f.Handler, holder: Holder{Name: "a", Role: role}, out: newWriter(httptest.NewRecorder(), f.limits)}
-		check.Must(t, c.pay(1))
+		check.Must(t, c.takeRecords(1))
 		c.effort.meter.Add(1e9)
-		c.settle()
-		err := c.pay(1)
+		c.settleRecords()
+		err := c.takeRecords(1)
 		check.That(t, (err == nil) == want, "%s: %v", role, err)
 	}
 }
@@ -227,8 +227,8 @@ func TestLargeRequests_OfOneHolder_WaitAsLongAsTheirRecordsTake(t *testing.T) {
 		status, _, body := quote(role, askAll)
 		check.That(t, status == http.StatusOK, "%s: %d, %.300s", role, status, body)
 	}
-	check.That(t, len(f.gates.turns.all) == 0 && len(f.gates.turns.of) == 0,
-		"%d turns are taken", len(f.gates.turns.all))
+	check.That(t, len(f.gates.slots.all) == 0 && len(f.gates.slots.queues) == 0,
+		"%d turns are taken", len(f.gates.slots.all))
 }
 
 func TestStream_HolderInDebt_IsTooMany(t *testing.T) {
@@ -319,8 +319,8 @@ func TestRequest_ClientDisconnects_ReadsLittleMore(t *testing.T) {
 		check.That(t, after >= 0 && after <= state.CheckEvery+16, "%s: %d more records were read", c.target, after)
 		s.at.Store(-1)
 	}
-	if len(f.gates.turns.all) != 0 || taken(f.gates.running) != 0 {
-		t.Errorf("%d turns and %d places are taken", len(f.gates.turns.all), taken(f.gates.running))
+	if len(f.gates.slots.all) != 0 || taken(f.gates.running) != 0 {
+		t.Errorf("%d turns and %d places are taken", len(f.gates.slots.all), taken(f.gates.running))
 	}
 }
 
@@ -349,11 +349,11 @@ func TestHowTo_CostsOfRoutes_AreThoseOfTheTable(t *testing.T) {
 // constant.
 func costOf(r *route) string {
 	switch {
-	case r.copies:
+	case r.copiesFile:
 		return "copies"
 	case r.item != nil:
 		return "streams, records"
-	case r.grows:
+	case r.isGrowing:
 		return "turns, records"
 	}
 	return ""

@@ -21,13 +21,13 @@ import (
 // writer writes an answer. The reader must read as fast as [Limits] require.
 type writer struct {
 	http.ResponseWriter
-	control *http.ResponseController
-	now     func() time.Time
-	time    allowance    // time that the reader has left
-	check   func() error // called before each part except the first; an error ends the answer. nil allows all parts
-	status  int          // 0 until the header is sent
-	sent    bool         // a part of the body was sent
-	broken  bool         // the answer is incomplete
+	control  *http.ResponseController
+	now      func() time.Time
+	time     allowance    // time that the reader has left
+	check    func() error // called before each part except the first; an error ends the answer. nil allows all parts
+	status   int          // 0 until the header is sent
+	hasSent  bool         // a part of the body was sent
+	isBroken bool         // the answer is incomplete
 }
 
 func newWriter(w http.ResponseWriter, l Limits) *writer {
@@ -37,8 +37,8 @@ func newWriter(w http.ResponseWriter, l Limits) *writer {
 	}
 }
 
-// expect sets the deadline for the rest of the request body, from now on. 0 removes the deadline.
-func (w *writer) expect(d time.Duration) {
+// setBodyDeadline sets the deadline for the rest of the request body, from now on. 0 removes the deadline.
+func (w *writer) setBodyDeadline(d time.Duration) {
 	var at time.Time
 	if d > 0 {
 		at = w.now().Add(d)
@@ -75,15 +75,15 @@ func (w *writer) Write(p []byte) (n int, err error) {
 
 // allowed returns an error if no more of the answer may be sent.
 func (w *writer) allowed() error {
-	if w.sent && w.check != nil {
+	if w.hasSent && w.check != nil {
 		return w.check()
 	}
-	w.sent = true
+	w.hasSent = true
 	return nil
 }
 
-// wait sets the deadline for the next write, and returns the current time.
-func (w *writer) wait() (begun time.Time) {
+// setDeadline sets the deadline for the next write, and returns the current time.
+func (w *writer) setDeadline() (begun time.Time) {
 	begun = w.now()
 	_ = w.control.SetWriteDeadline(begun.Add(w.time.left))
 	return begun
@@ -91,7 +91,7 @@ func (w *writer) wait() (begun time.Time) {
 
 // timed runs send within the time that the reader has left, and updates that time.
 func (w *writer) timed(send func() (int, error)) (n int, err error) {
-	begun := w.wait()
+	begun := w.setDeadline()
 	n, err = send()
 	w.time.spend(w.now().Sub(begun), n)
 	return n, err
@@ -103,8 +103,8 @@ func (w *writer) flush() error {
 	return err
 }
 
-// hurry limits the time for the rest of the answer to lingering.
-func (w *writer) hurry() { w.time.left = min(w.time.left, lingering) }
+// shortenDeadline limits the time for the rest of the answer to lingering.
+func (w *writer) shortenDeadline() { w.time.left = min(w.time.left, lingerTime) }
 
 // body sends a complete answer, including the header.
 type body func(ctx context.Context, w *writer) error
@@ -114,7 +114,7 @@ type body func(ctx context.Context, w *writer) error
 func (c *call) send(ctx context.Context, result any) error {
 	err := c.sendAs(ctx, result)
 	if err != nil && c.out.status != 0 {
-		c.out.broken = true
+		c.out.isBroken = true
 		return nil
 	}
 	return err
@@ -135,18 +135,18 @@ func (c *call) sendAs(ctx context.Context, result any) error {
 	return c.spool(document{"application/json", text})
 }
 
-// leastSpooled is the minimum number of bytes that an answer counts for. It bounds how many
+// minSpooled is the minimum number of bytes that an answer counts for. It bounds how many
 // answers are sent at a time.
-const leastSpooled = 64 << 10
+const minSpooled = 64 << 10
 
 // spool sends an answer that is complete in memory. If the memory limit allows it, the request
 // first releases its place among running requests, so that a slow reader does not occupy one.
 func (c *call) spool(d document) error {
 	c.forgetBody()
-	waiting := &hold{room: c.handler.gates.memory, by: c.holder}
-	if waiting.grow(max(leastSpooled, len(d.text))) == nil {
+	waiting := &quotaShare{quota: c.handler.gates.memory, by: c.holder}
+	if waiting.grow(max(minSpooled, len(d.text))) == nil {
 		defer waiting.release()
-		c.leave()
+		c.leaveRunning()
 	}
 	if len(d.text) > partSize {
 		c.out.check = c.permitted
@@ -192,8 +192,8 @@ func (c *call) sendLines(ctx context.Context, w *writer, items iter.Seq2[any, er
 			return err // nothing was sent yet, so the error can be the answer
 		}
 		if err != nil {
-			w.hurry()
-			if err := encode(out, httpapi.End{Problem: c.told(err)}); err != nil {
+			w.shortenDeadline()
+			if err := encode(out, httpapi.End{Problem: c.problemFor(err)}); err != nil {
 				return err
 			}
 			return out.Flush()
@@ -211,13 +211,13 @@ func (c *call) sendLines(ctx context.Context, w *writer, items iter.Seq2[any, er
 // problem sends a problem. If the answer has already begun, it marks the answer as broken.
 func (w *writer) problem(p *api.Problem) {
 	if w.status != 0 {
-		w.broken = true
+		w.isBroken = true
 		return
 	}
 	w.Header().Set("Content-Type", problem.ContentType)
 	w.WriteHeader(p.Status)
 	if encode(w, p) != nil {
-		w.broken = true
+		w.isBroken = true
 	}
 }
 

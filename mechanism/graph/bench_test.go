@@ -37,8 +37,8 @@ func waves(tb testing.TB, side int) *Preferences {
 	return twoColors(tb, colors...)
 }
 
-// bareSearch is a breadth-first search over the arrays of the graph that does nothing else: what
-// the others are compared with.
+// bareSearch is a breadth-first search over the arrays of the graph without other work, for
+// comparison.
 func bareSearch(g *Graph, sources []uint32) []int32 {
 	distance := make([]int32, g.Vertices())
 	for v := range distance {
@@ -71,7 +71,7 @@ func boundaryOf(g *Graph, p *Preferences) (boundary []uint32) {
 }
 
 // hittingSet returns the vertices of colour 0 on the boundary, with probabilities of the true
-// answer that are alike enough for any distance.
+// answer that are compatible at any distance.
 func hittingSet(g *Graph, p *Preferences, random *rand.Rand) (given []fixed, boundary []uint32) {
 	for _, v := range boundaryOf(g, p) {
 		if p.Color(int(v)) == 0 {
@@ -108,7 +108,7 @@ func ringCSV(vertices, next int) (nodes, edges string) {
 	return n.String(), e.String()
 }
 
-// cube returns the hypercube: vertices are rows of so many bits, and neighbours differ in one.
+// cube returns the hypercube: vertices are rows of bits, and neighbours differ in one bit.
 func cube(tb testing.TB, bits int) *Graph {
 	return check.Value(New(1<<bits, func(yield func(int, int) bool) {
 		for v := range 1 << bits {
@@ -136,8 +136,8 @@ func balls(tb testing.TB, g *Graph, centres, radius int) *Preferences {
 	return twoColors(tb, colors...)
 }
 
-// ofBareSweep runs a function in turns with a bare breadth-first sweep from the same vertices over
-// the same arrays, and reports the median ratio: 1 is as fast as that.
+// ofBareSweep runs a function in turns with a bare breadth-first search from the same vertices over
+// the same arrays. It reports the median ratio of their times.
 func ofBareSweep(b *testing.B, g *Graph, sources []uint32, solve func() error) {
 	var ratios []float64
 	var took []time.Duration
@@ -186,8 +186,8 @@ func BenchmarkSweep(b *testing.B) {
 	}
 }
 
-// benchmarkExtend compares with a bare sweep that begins with the same vertices in the order of
-// their probabilities: what comes later, is scattered as much for both.
+// benchmarkExtend compares with a bare search that begins with the same vertices in the order of
+// their probabilities, so that both access memory in a similarly scattered order.
 func benchmarkExtend(b *testing.B, g *Graph, p *Preferences, given []fixed) {
 	sorted := slices.SortedStableFunc(slices.Values(given), func(a, b fixed) int { return cmp.Compare(a.Probability, b.Probability) })
 	sources := make([]uint32, len(sorted))

@@ -13,10 +13,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// The probability of the truth has to agree with references to 12 digits. Where the truth is so
-// probable that it differs from 1 by less than 0.1, its error is what matters, and that is 1 less a
-// float64: 1e-13 is its rounding many times over, and a probability of 1 in the references may be
-// one of 1 − 1e-13 here. Near 0 all digits are there: growing adds no cancellation.
+// The probability of the true answer must agree with references to 12 digits. If it is above 0.9,
+// an absolute error of 1e-13 is allowed, because 1 minus a float64 loses digits. Near 0 all digits
+// are kept, because growing causes no cancellation.
 const (
 	relativeTolerance = 1e-12
 	absoluteTolerance = 1e-13
@@ -44,7 +43,7 @@ func decimal(t *testing.T, text string) float64 {
 	return check.Value(strconv.ParseFloat(text, 64))(t)
 }
 
-func TestTruthfulMatchesVectors(t *testing.T) {
+func TestLaw_TwoOutputs_AgreesWithVectors(t *testing.T) {
 	for i, row := range check.Vectors[lineRow](t, "../../testdata/vectors/binary_line.json", 25) {
 		dp := Privacy{decimal(t, row.Epsilon), decimal(t, row.Delta)}
 		iterated := decimal(t, row.Alpha)
@@ -62,9 +61,9 @@ func TestTruthfulMatchesVectors(t *testing.T) {
 	}
 }
 
-// bigTruthful is U^d(α) in 400 bits: growing steps up to the threshold (1−δ)/(e^ε+1), which
-// bisection finds, and shrinking ones after it. The number of growing steps is at most that from
-// 1e-324 to 1.
+// bigTruthful returns U^d(α) in 400 bits: growing steps up to the threshold (1−δ)/(e^ε+1), found by
+// bisection, and shrinking steps after it. The number of growing steps is at most that from 1e-324
+// to 1.
 func bigTruthful(dp Privacy, alpha float64, d int) float64 {
 	e, delta, one := bigExp(bigOf(dp.Epsilon)), bigOf(dp.Delta), bigOf(1)
 	power := func(n int) *big.Float { return bigExp(bigMul(bigOf(dp.Epsilon), bigOf(float64(n)))) }
@@ -97,7 +96,7 @@ func bigTruthful(dp Privacy, alpha float64, d int) float64 {
 	return truth
 }
 
-func TestTruthfulMatchesBig(t *testing.T) {
+func TestLaw_TwoOutputs_AgreesWithBigFloats(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
 	distances := []int{0, 1, 2, 3, 7, 40, 1000, 1_000_000, 1_000_000_000}
 	// e^(nε) − 1 cancels more than 400 bits hold for an ε of 1e-300: that is tested below.
@@ -112,9 +111,9 @@ func TestTruthfulMatchesBig(t *testing.T) {
 	}
 }
 
-// TestTruthfulOfSubnormals starts below 2^−1022, where the logarithm of package math is wrong on
-// some machines and products lose their digits, and goes about as far as growing lasts.
-func TestTruthfulOfSubnormals(t *testing.T) {
+// The probabilities start below 2^−1022, where the logarithm of package math is wrong on some
+// machines and products lose digits. The distances reach about to the end of growth.
+func TestLaw_SubnormalProbabilities_AreAccurate(t *testing.T) {
 	for _, epsilon := range []float64{0.001, 0.01, 0.1, 1, 10} {
 		dp := Privacy{epsilon, 0}
 		for _, alpha := range []float64{5e-324, 1e-320, 1e-310, 1e-300} {
@@ -129,8 +128,8 @@ func TestTruthfulOfSubnormals(t *testing.T) {
 	}
 }
 
-// TestTruthfulIsIteratedUpper also checks the reference of the test above, against the definition.
-func TestTruthfulIsIteratedUpper(t *testing.T) {
+// This also checks bigTruthful against the definition.
+func TestLaw_TwoOutputs_IsIteratedUpper(t *testing.T) {
 	for _, epsilon := range someEpsilons {
 		for _, delta := range []float64{0, 1e-6, 0.1} {
 			for _, alpha := range []float64{0, 1e-12, 0.2, 0.5, 0.9} {
@@ -156,9 +155,8 @@ func TestTruthfulIsIteratedUpper(t *testing.T) {
 	}
 }
 
-// TestTruthfulNeverDecreases crosses τ with parameters for which e^ε α all but equals the
-// threshold.
-func TestTruthfulNeverDecreases(t *testing.T) {
+// The parameters are such that e^ε α is nearly equal to the threshold.
+func TestLaw_AroundTheThreshold_NeverDecreases(t *testing.T) {
 	for _, dp := range []Privacy{{1, 0}, {0.25, 0}, {0.01, 1e-9}, {30, 0}, {700, 0}} {
 		threshold := (1 - dp.Delta) / (math.Exp(dp.Epsilon) + 1)
 		for ulps := -3; ulps <= 3; ulps++ {
@@ -174,8 +172,9 @@ func TestTruthfulNeverDecreases(t *testing.T) {
 	}
 }
 
-// fig2 is the coloured graph of doliveira2021 Fig. 2: blue (0) are a, b, c, g, h, k, l. The figure
-// is not in the text of the paper; its edges are such that all numbers in the text come out.
+// fig2 returns the coloured graph of doliveira2021 Fig. 2: blue (0) are a, b, c, g, h, k, l. The
+// figure is not in the text of the paper. The edges are chosen so that all numbers in the text are
+// correct.
 func fig2(t *testing.T) (g *Graph, p *Preferences, vertex func(name rune) int) {
 	const names = "abcghkl" + "deijmnopqrf"
 	vertex = func(name rune) int {
@@ -199,9 +198,9 @@ func fig2(t *testing.T) (g *Graph, p *Preferences, vertex func(name rune) int) {
 	return graphOfEdges(t, len(names), edges...), twoColors(t, colors...), vertex
 }
 
-// TestFig2Homogeneous has the numbers after doliveira2021 Theorem 5. (The paper's 0.7447 is 1 −
-// 0.2553, of which 0.2553 is cut off, not rounded: it is 0.744615….)
-func TestFig2Homogeneous(t *testing.T) {
+// The numbers are those after doliveira2021 Theorem 5. (The paper's 0.7447 is 1 − 0.2553, and
+// 0.2553 is truncated, not rounded. The number is 0.744615….)
+func TestSolve_HomogeneousFigure2_AgreesWithDoliveira2021(t *testing.T) {
 	g, p, vertex := fig2(t)
 	table := check.Value(truthful(g, p, Privacy{math.Log(1.3), 0.1}, [2]float64{12.0 / 13, 0.2}))(t)
 	for names, red := range map[string]float64{
@@ -214,8 +213,8 @@ func TestFig2Homogeneous(t *testing.T) {
 	}
 }
 
-// majority is the graph of doliveira2021 Fig. 1a: bit i of a vertex is the vote of voter i, blue
-// (0) is a majority for 0.
+// majority returns the graph of doliveira2021 Fig. 1a. Bit i of a vertex is the vote of voter i,
+// and blue (0) is a majority for 0.
 func majority(t *testing.T) (*Graph, *Preferences) {
 	var edges [][2]int
 	colors := make([]int, 8)
@@ -232,8 +231,8 @@ func majority(t *testing.T) (*Graph, *Preferences) {
 	return graphOfEdges(t, 8, edges...), twoColors(t, colors...)
 }
 
-// TestVoting has the numbers after doliveira2021 Corollary 2.
-func TestVoting(t *testing.T) {
+// The numbers are those after doliveira2021 Corollary 2.
+func TestSolve_VotingExample_AgreesWithDoliveira2021(t *testing.T) {
 	g, p := majority(t)
 	table := check.Value(balanced(g, p, Privacy{math.Ln2, 0.1}))(t)
 	for v, red := range []float64{0.1, 0.3, 0.3, 0.7, 0.3, 0.7, 0.7, 0.9} {
@@ -242,8 +241,8 @@ func TestVoting(t *testing.T) {
 	}
 }
 
-// mustKeepTo tests the bounds across every edge: exactly where the small part of a chance has its
-// digits.
+// mustKeepTo checks the bounds across every edge, exactly where the smaller part of a probability
+// has all its digits.
 func mustKeepTo(t *testing.T, g *Graph, table Table, dp Privacy) {
 	t.Helper()
 	e := bigExp(bigOf(dp.Epsilon))
@@ -259,7 +258,7 @@ func mustKeepTo(t *testing.T, g *Graph, table Table, dp Privacy) {
 	}
 }
 
-// errorAt is the error of the balanced mechanism, doliveira2021 Corollary 2 as printed.
+// errorAt returns the error of the balanced mechanism, doliveira2021 Corollary 2 as printed.
 func errorAt(dp Privacy, d int) float64 {
 	e, delta, one := bigExp(bigOf(dp.Epsilon)), bigOf(dp.Delta), bigOf(1)
 	power := bigExp(bigMul(bigOf(dp.Epsilon), bigOf(float64(d))))
@@ -269,9 +268,9 @@ func errorAt(dp Privacy, d int) float64 {
 	return wrong
 }
 
-// TestHomogeneousIsPrivateAtAnyEpsilon is on a path whose ends are so far from the boundary that
-// their errors are nothing beside 1, with steps that float64 cannot tell from 1.
-func TestHomogeneousIsPrivateAtAnyEpsilon(t *testing.T) {
+// The ends of the path are so far from the boundary that float64 does not distinguish 1 minus their
+// errors from 1, nor some of the steps from 1.
+func TestSolve_HomogeneousAnyEpsilon_IsPrivate(t *testing.T) {
 	g, colors := pathGraph(t, 60), make([]int, 60)
 	for v := 30; v < 60; v++ {
 		colors[v] = 1
@@ -303,9 +302,8 @@ func TestHomogeneousIsPrivateAtAnyEpsilon(t *testing.T) {
 	}
 }
 
-// TestStepsAtThreshold is where growing turns to shrinking, to the last digits: for a large e^ε, 1
-// − e^ε α has none there.
-func TestStepsAtThreshold(t *testing.T) {
+// At the threshold, growing changes to shrinking. For a large e^ε, 1 − e^ε α has no digits there.
+func TestPowersNext_AtTheThreshold_IsTight(t *testing.T) {
 	for _, epsilon := range someEpsilons {
 		for _, delta := range someDeltas {
 			dp := Privacy{epsilon, delta}
@@ -320,8 +318,8 @@ func TestStepsAtThreshold(t *testing.T) {
 	}
 }
 
-// mustStep tests the bounds between a chance and the next, and that they leave nothing to be
-// gained.
+// mustStep checks the bounds between a chance and the next, and that the next is the largest
+// possible.
 func mustStep(t *testing.T, dp Privacy, steps powers, c chance) {
 	t.Helper()
 	next := steps.next(c)
@@ -335,7 +333,7 @@ func mustStep(t *testing.T, dp Privacy, steps powers, c chance) {
 	check.Need(t, !apart(next.yes, want, 1e-15, 0), "%v: from %v to %v, want %v", dp, c, next, want)
 }
 
-func TestHomogeneousMatchesTruthful(t *testing.T) {
+func TestSolve_HomogeneousTwoOutputs_AgreesWithLaw(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 4))
 	for range 300 {
 		g, p := randomColored(t, random, 12)
@@ -361,7 +359,7 @@ func TestHomogeneousMatchesTruthful(t *testing.T) {
 	}
 }
 
-// mustBeConflict tests that a ConflictError tells the truth.
+// mustBeConflict checks that a ConflictError is correct.
 func mustBeConflict(t *testing.T, g *Graph, p *Preferences, err error, dp Privacy, most int) {
 	t.Helper()
 	var conflict *ConflictError
@@ -374,22 +372,21 @@ func mustBeConflict(t *testing.T, g *Graph, p *Preferences, err error, dp Privac
 		"%v: the bound is %v", err, bound)
 }
 
-// TestHomogeneousConflict names the first boundary edge.
-func TestHomogeneousConflict(t *testing.T) {
+func TestSolve_ConflictingLaws_NamesTheBoundaryEdge(t *testing.T) {
 	g, p := pathGraph(t, 4), twoColors(t, 0, 0, 1, 1)
 	_, err := truthful(g, p, Privacy{math.Ln2, 0}, [2]float64{0.8, 0.9})
 	lie := chanceOf(0.9).no
 	want := &ConflictError{From: 2, To: 1, Outputs: []int{0}, Distance: 1, FromProbability: lie, ToProbability: 0.8, Bound: 2 * lie}
 	check.Need(t, reflect.DeepEqual(err, want), "%+v, want %+v", err, want)
 	var conflict *ConflictError
-	// A harmless excess of one probability can be a fatal one of the other: here 1 is above the
-	// bound by 1e-14.
+	// An excess that is tolerated for one probability may be far too large for the opposite one.
+	// Here 1 is above the bound by 1e-14.
 	_, err = truthful(g, p, Privacy{Epsilon: 32}, [2]float64{1, 0.5})
 	check.Need(t, errors.As(err, &conflict), "%v", err)
 	check.That(t, conflict.ToProbability > conflict.Bound, "%+v", conflict)
 }
 
-func TestHomogeneousWithoutBoundary(t *testing.T) {
+func TestSolve_NoBoundary_ReturnsTheTrueAnswer(t *testing.T) {
 	g := graphOfEdges(t, 6, [2]int{0, 1}, [2]int{2, 3}, [2]int{4, 5})
 	p := twoColors(t, 0, 0, 1, 1, 0, 1)
 	table := check.Value(balanced(g, p, Privacy{math.Log(3), 0}))(t)

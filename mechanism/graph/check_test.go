@@ -77,8 +77,8 @@ func TestCheck_NotPrivate_NamesTheWorstEdge(t *testing.T) {
 	mustPass(t, graphOfEdges(t, 0), nil, Privacy{Epsilon: 1})
 }
 
-// Optimal mechanisms leave no room: spoiled by a little, they are no longer private.
-func TestCheck_SpoiltOptimum_IsNoticed(t *testing.T) {
+// Optimal mechanisms are tight: after a small change they are no longer private.
+func TestCheck_SpoiltOptimum_IsRefused(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	tried := 0
 	for range 200 {

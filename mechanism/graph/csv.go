@@ -65,7 +65,7 @@ func (o CSVOptions) Read(nodes, edges io.Reader) (*CSVGraph, error) {
 
 func (o CSVOptions) validate() error {
 	if o.ColorColumn == "" {
-		return invalid("no name of the column with the colours")
+		return invalid("the name of the colour column is missing")
 	}
 	if o.Colors != nil && (len(o.Colors) < 2 || len(o.Colors) > maxOutputs) {
 		return invalid("%d colours; 2 to %d are possible", len(o.Colors), maxOutputs)
@@ -97,7 +97,7 @@ func (c *CSVGraph) readNodes(r io.Reader, options CSVOptions) error {
 	for f.next() {
 		id, name := strings.Clone(f.field(0)), f.field(1) // cloned, because a field keeps its whole row in memory
 		if id == "" {
-			return f.fault("", "a vertex without an id")
+			return f.fault("", "the vertex has no id")
 		}
 		if _, twice := c.vertex[id]; twice {
 			return f.fault(id, "the id is given twice")
@@ -112,7 +112,7 @@ func (c *CSVGraph) readNodes(r io.Reader, options CSVOptions) error {
 		case options.Colors != nil:
 			return f.fault(id, "the colour is not one of %q", c.Colors)
 		case len(c.Colors) == maxOutputs:
-			return f.fault(id, "its colour is one too many; %d are possible", maxOutputs)
+			return f.fault(id, "its colour is a further one; at most %d are possible", maxOutputs)
 		default:
 			name, number = strings.Clone(name), len(c.Colors)
 			numbers[name] = number
@@ -179,7 +179,7 @@ func (c *CSVGraph) readEdges(r io.Reader) error {
 // returns [privacy.ErrInvalid] if the graph has more than two colours.
 func (c *CSVGraph) ReadGiven(boundary io.Reader) (map[int][]float64, error) {
 	if len(c.Colors) != 2 {
-		return nil, invalid("a boundary of %d colours; 2 are possible", len(c.Colors))
+		return nil, invalid("a boundary file needs 2 colours, and the graph has %d", len(c.Colors))
 	}
 	f, err := openCSV(boundary, "boundary", c.vertex, "id", "color", "probability")
 	if err != nil {
@@ -195,7 +195,7 @@ func (c *CSVGraph) ReadGiven(boundary io.Reader) (map[int][]float64, error) {
 		case !known:
 			return nil, f.fault(f.field(0), "the id is not among the nodes")
 		case output < 0:
-			return nil, f.fault(f.field(0), "the colour is none of the nodes")
+			return nil, f.fault(f.field(0), "no vertex of the nodes file has this colour")
 		case err != nil || hexadecimal || !(probability >= 0 && probability <= 1):
 			return nil, f.fault(f.field(0), "the probability is not a number in [0,1]")
 		case given[v] != nil:

@@ -23,7 +23,7 @@ func readText(nodes, edges string, options CSVOptions) (*CSVGraph, error) {
 
 var byColor = CSVOptions{ColorColumn: "color"}
 
-func TestReadCSV(t *testing.T) {
+func TestReadCSV_AnyColumnOrder_IsRead(t *testing.T) {
 	const nodes = "name,id,color\r\nx,c,red\ny,a,\"blue\"\n\n\"z\n\",b,red\n"
 	const edges = "weight,target,source\n1,a,b\n2,\"c\",a\n"
 	for _, mark := range []string{"", "\uFEFF"} {
@@ -44,9 +44,9 @@ func TestReadCSV(t *testing.T) {
 	}
 }
 
-// TestReadCSVColors numbers outputs as asked for: also one that nobody has, and in an order of
-// preference.
-func TestReadCSVColors(t *testing.T) {
+// The given colours number the outputs, including a colour that no vertex has, and define the order
+// of preference.
+func TestReadCSV_GivenColors_NumberTheOutputs(t *testing.T) {
 	colors := []string{"red", "none", "blue"}
 	c, err := readText("key,hue\na,blue\nb,red\n", "source,target\na,b\n", CSVOptions{IDColumn: "key", ColorColumn: "hue", Colors: colors})
 	check.Must(t, err)
@@ -57,7 +57,7 @@ func TestReadCSVColors(t *testing.T) {
 	check.That(t, errors.Is(err, privacy.ErrInvalid), "a boundary of three colours: %v", err)
 }
 
-func TestReadCSVRefuses(t *testing.T) {
+func TestReadCSV_InvalidText_NamesLineAndVertex(t *testing.T) {
 	const nodes, edges = "id,color\na,blue\nb,red\nc,red\n", "source,target\na,b\n"
 	many := new(strings.Builder)
 	for i := range maxOutputs + 1 {
@@ -82,12 +82,12 @@ func TestReadCSVRefuses(t *testing.T) {
 		{"id,color,id\n", edges, InputError{File: "nodes", Line: 1, Reason: `two columns "id"`}},
 		{nodes, "source,to\n", InputError{File: "edges", Line: 1, Reason: `no column "target"; the header has "source", "to"`}},
 		{nodes, "target,source,target\n", InputError{File: "edges", Line: 1, Reason: `two columns "target"`}},
-		{"id,color\na,blue\n\n,red\n", edges, InputError{File: "nodes", Line: 4, Reason: "a vertex without an id"}},
+		{"id,color\na,blue\n\n,red\n", edges, InputError{File: "nodes", Line: 4, Reason: "the vertex has no id"}},
 		{"id,color\na,blue\na,red\n", edges, InputError{File: "nodes", Line: 3, Vertex: "a", Reason: "the id is given twice"}},
 		{"id,color\na,blue\nb,\n", edges, InputError{File: "nodes", Line: 3, Vertex: "b", Reason: "no colour"}},
 		{"id,color\na,blue\nb,blue\n", edges, InputError{File: "nodes", Reason: `column "color" of the nodes has fewer than 2 colours`}},
 		{"id,color\n", edges, InputError{File: "nodes", Reason: `column "color" of the nodes has fewer than 2 colours`}},
-		{"id,color\n" + many.String(), edges, InputError{File: "nodes", Line: 1026, Vertex: "v1024", Reason: `its colour is one too many; 1024 are possible`}},
+		{"id,color\n" + many.String(), edges, InputError{File: "nodes", Line: 1026, Vertex: "v1024", Reason: `its colour is a further one; at most 1024 are possible`}},
 		{"id,color\na,blue,x\n", edges, InputError{File: "nodes", Line: 2, Reason: "wrong number of fields"}},
 		{"id,color\na\n", edges, InputError{File: "nodes", Line: 2, Reason: "wrong number of fields"}},
 		{"id,color\na,bl\"ue\n", edges, InputError{File: "nodes", Line: 2, Reason: `bare " in non-quoted-field`}},
@@ -116,8 +116,7 @@ func TestReadCSVRefuses(t *testing.T) {
 	check.That(t, err != nil && err.Error() == want, "%v", err)
 }
 
-// TestReadCSVReaderFails passes on the error of a reader.
-func TestReadCSVReaderFails(t *testing.T) {
+func TestReadCSV_ReaderFails_ReturnsItsError(t *testing.T) {
 	failing := func(text string) io.Reader {
 		return io.MultiReader(strings.NewReader(text), iotest.ErrReader(io.ErrClosedPipe))
 	}
@@ -133,7 +132,7 @@ func TestReadCSVReaderFails(t *testing.T) {
 
 func third(_ *CSVGraph, err error) error { return err }
 
-func TestReadGiven(t *testing.T) {
+func TestReadGiven_InvalidText_NamesLineAndVertex(t *testing.T) {
 	c := check.Value(readText("id,color\na,blue\nb,red\nc,red\n", "source,target\na,b\nb,c\n", byColor))(t)
 	given, err := c.ReadGiven(strings.NewReader("probability,note,id,color\n0.75,x,b,blue\n1e-20,,a,red\n"))
 	want := map[int][]float64{1: {0.75, 0.25}, 0: {1, 1e-20}}
@@ -144,7 +143,7 @@ func TestReadGiven(t *testing.T) {
 		"a,red,0.5\n":                     {File: "boundary", Line: 1, Reason: `no column "id"`},
 		"id,color,probability\nd,red,1\n": {File: "boundary", Line: 2, Vertex: "d", Reason: "the id is not among the nodes"},
 		"id,color,probability\na,red,1\na,red,1\n":    {File: "boundary", Line: 3, Vertex: "a", Reason: "the id is given twice"},
-		"id,color,probability\na,green,1\n":           {File: "boundary", Line: 2, Vertex: "a", Reason: "the colour is none of the nodes"},
+		"id,color,probability\na,green,1\n":           {File: "boundary", Line: 2, Vertex: "a", Reason: "no vertex of the nodes file has this colour"},
 		"id,color,probability\na,red,1.1\n":           {File: "boundary", Line: 2, Vertex: "a", Reason: "the probability is not a number in [0,1]"},
 		"id,color,probability\na,red,0x1p-2\n":        {File: "boundary", Line: 2, Vertex: "a", Reason: "the probability is not a number in [0,1]"},
 		"id,color,probability\na,red,NaN\n":           {File: "boundary", Line: 2, Vertex: "a", Reason: "the probability is not a number in [0,1]"},
@@ -160,8 +159,8 @@ func TestReadGiven(t *testing.T) {
 	}
 }
 
-// TestKarate is on testdata/karate_nodes.csv and karate_edges.csv (testdata/README.md).
-func TestKarate(t *testing.T) {
+// The files are testdata/karate_nodes.csv and karate_edges.csv (testdata/README.md).
+func TestReadCSV_KarateClub_IsSolved(t *testing.T) {
 	open := func(name string) *os.File {
 		f := check.Value(os.Open(filepath.Join("..", "..", "testdata", name)))(t)
 		t.Cleanup(func() { f.Close() })
@@ -192,8 +191,8 @@ func TestKarate(t *testing.T) {
 	}
 }
 
-// TestReadCSVLarge is the benchmark in small.
-func TestReadCSVLarge(t *testing.T) {
+// This is a smaller form of BenchmarkReadCSV.
+func TestReadCSV_LargeGraph_IsSolved(t *testing.T) {
 	nodes, edges := ringCSV(20_000, 5)
 	c, err := readText(nodes, edges, byColor)
 	check.Need(t, err == nil && c.Graph.Vertices() == 20_000 && c.Graph.Edges() == 100_000, "%v", err)
@@ -207,7 +206,7 @@ func TestReadCSVLarge(t *testing.T) {
 		input.Vertex == "dataset-3", "%v", err)
 }
 
-// FuzzReadCSV checks that whatever is read can be solved, and that whatever is not says where.
+// FuzzReadCSV checks that an accepted graph can be solved, and that an error names the place.
 func FuzzReadCSV(f *testing.F) {
 	f.Add("id,color\na,x\nb,y\n", "source,target\na,b\n", "id,color,probability\na,x,0.5\n")
 	f.Add("\uFEFFid,color,z\n\"a\"\"\",x,1\nb,y,\n", "target,source\nb,\"a\"\"\"\n", "id,color,probability\nb,x,1\n")
@@ -242,8 +241,7 @@ func FuzzReadCSV(f *testing.F) {
 	})
 }
 
-// TestInputError_OfFile_HasNoCell: a column that is named wrongly may hold anything, and no error
-// says what.
+// A column with a wrong name may contain any data, so no error may contain a cell.
 func TestInputError_OfFile_HasNoCell(t *testing.T) {
 	const nodes, edges = "id,color\nSECRETa,SECRETred\nSECRETb,SECRETblue\n", "source,target\nSECRETa,SECRETb\n"
 	c := check.Value(readText(nodes, edges, byColor))(t)
@@ -270,8 +268,8 @@ func TestInputError_OfFile_HasNoCell(t *testing.T) {
 	}
 }
 
-// Graphs come from files and strangers. What it takes to read them follows their bytes.
-func TestReadersTakeNotMuchMoreMemoryThanTheirInput(t *testing.T) {
+// Graphs are untrusted input. The memory to read one is proportional to its length.
+func TestReadCSV_HostileText_TakesMemoryLinearInText(t *testing.T) {
 	const size, fixed, times = 1 << 20, 1 << 20, 200 // growing lists are copied several times
 	fill := func(begin, item, end string) string { return begin + strings.Repeat(item, size/len(item)) + end }
 	graph := func(nodes, edges string) func() error {

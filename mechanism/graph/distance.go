@@ -12,7 +12,7 @@ import "slices"
 // preferences with another number of vertices.
 func (g *Graph) Distances(p *Preferences) ([]int32, error) {
 	if g.Vertices() != p.Vertices() {
-		return nil, invalid("a graph of %d vertices with preferences of %d", g.Vertices(), p.Vertices())
+		return nil, invalid("the graph has %d vertices and the preferences %d", g.Vertices(), p.Vertices())
 	}
 	return g.distances(p), nil
 }

@@ -55,7 +55,7 @@ type ConflictError struct {
 func (e *ConflictError) Error() string {
 	switch {
 	case e.Missing:
-		return fmt.Sprintf("vertices %d and %d are neighbours with different true answers, and neither is given",
+		return fmt.Sprintf("vertices %d and %d are neighbours with different true answers, and neither has a given law",
 			e.From, e.To)
 	case len(e.Outputs) == 0:
 		return fmt.Sprintf("no private mechanism has the laws given at vertices %v",

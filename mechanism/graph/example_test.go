@@ -39,7 +39,8 @@ func ExampleProblem_Solve_balanced() {
 	// d: no 0.9011, yes 0.0989
 }
 
-// What b does is given; it hits the only boundary edge. What d does as well may be too much.
+// The law of b is given, and b is an end of the only boundary edge. If the law of d is given too,
+// there may be no mechanism.
 func ExampleProblem_Solve_given() {
 	c, err := graph.CSVOptions{ColorColumn: "answer"}.Read(strings.NewReader(nodes), strings.NewReader(edges))
 	if err != nil {
@@ -133,8 +134,8 @@ func ExampleProblem_Solve_weights() {
 	// 3: [0.200 0.200 0.600]
 }
 
-// Three regions of three outputs meet, and each has one more dataset behind. From e^ε = 6/5 to 5/4
-// there is no gradual release of the optimal answers; from 3/2 to 2 there is.
+// Three regions of three outputs meet, and each has one more dataset next to it. From e^ε = 6/5 to
+// 5/4 there is no gradual release of the optimal answers. From 3/2 to 2 there is one.
 func ExampleGradual() {
 	edges := [][2]int{{0, 1}, {1, 2}, {0, 2}, {0, 3}, {1, 4}, {2, 5}}
 	g, err := graph.New(6, func(yield func(int, int) bool) {

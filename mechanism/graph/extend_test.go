@@ -13,8 +13,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// excess returns by how much the worst two given vertices are in conflict: torkamani2023 Lemma 1,
-// for both outputs, at the distances in the whole graph. It is negative if none are.
+// excess returns the largest excess of the bound between two given vertices: torkamani2023 Lemma 1,
+// for both outputs, at the distances in the whole graph. It is negative if no two are in conflict.
 func excess(given []fixed, between [][]int, dp Privacy) float64 {
 	worst := math.Inf(-1)
 	for _, a := range given {
@@ -29,7 +29,7 @@ func excess(given []fixed, between [][]int, dp Privacy) float64 {
 	return worst
 }
 
-// truthByDefinition is torkamani2023 Eq. (7) at one vertex.
+// truthByDefinition returns torkamani2023 Eq. (7) at one vertex.
 func truthByDefinition(v, color int, given []fixed, between [][]int, dp Privacy) float64 {
 	truth := 1.0
 	for _, h := range given {
@@ -84,9 +84,9 @@ func lower(given []fixed, between [][]int, dp Privacy) {
 	}
 }
 
-// TestExtendMatchesDefinition compares with the minimum over all given vertices and, for
-// feasibility, with all pairs of them, on thousands of small graphs.
-func TestExtendMatchesDefinition(t *testing.T) {
+// On thousands of small graphs, the result must be the minimum over all given vertices. It must be
+// refused exactly if two of them are in conflict.
+func TestExtend_SmallGraphs_AgreesWithDefinition(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 5))
 	list := []Privacy{{math.Ln2, 0}, {0.1, 0}, {0.3, 0.05}, {3, 0}, {1.2, 0.001}, {6, 0}, {0.001, 0.15}}
 	solved, refused := 0, 0
@@ -116,7 +116,7 @@ func TestExtendMatchesDefinition(t *testing.T) {
 	check.That(t, solved >= 1000 && refused >= 500, "only %d solved and %d refused", solved, refused)
 }
 
-// mustNameConflict tests that the error names two given vertices that exclude each other.
+// mustNameConflict checks that the error names two given vertices in conflict.
 func mustNameConflict(t *testing.T, err error, given []fixed, between [][]int, dp Privacy) {
 	t.Helper()
 	var conflict *ConflictError
@@ -137,9 +137,9 @@ func mustNameConflict(t *testing.T, err error, given []fixed, between [][]int, d
 	check.Need(t, d >= 1 && d <= conflict.Distance && to > bound, "%v: no conflict at distance %d", err, d)
 }
 
-// TestExtendIsUnbeaten raises the truth of each free vertex a little, which some neighbour must
-// forbid.
-func TestExtendIsUnbeaten(t *testing.T) {
+// If the probability of the true answer at a free vertex is raised a little, a neighbour's bound
+// must be exceeded.
+func TestExtend_IsOptimalAtEachVertex(t *testing.T) {
 	random := rand.New(rand.NewPCG(6, 6))
 	dp := Privacy{0.4, 0.01}
 	for range 300 {
@@ -158,7 +158,7 @@ func TestExtendIsUnbeaten(t *testing.T) {
 	}
 }
 
-func TestExtendEqualsHomogeneous(t *testing.T) {
+func TestExtend_BalancedBoundary_AgreesWithHomogeneous(t *testing.T) {
 	const side = 60
 	g, p := gridGraph(t, side), waves(t, side)
 	for _, dp := range []Privacy{{0.02, 0}, {0.7, 1e-6}, {20, 0}, {800, 0}} {
@@ -173,8 +173,8 @@ func TestExtendEqualsHomogeneous(t *testing.T) {
 	}
 }
 
-// TestFig2Boundary has the numbers after doliveira2021 Theorem 2.
-func TestFig2Boundary(t *testing.T) {
+// The numbers are those after doliveira2021 Theorem 2.
+func TestExtend_Figure2_AgreesWithDoliveira2021(t *testing.T) {
 	g, p, vertex := fig2(t)
 	given := []fixed{{vertex('h'), 0, 0.6}, {vertex('l'), 0, 0.7}}
 	table, err := extend(g, p, Privacy{math.Ln2, 0.1}, given)
@@ -194,9 +194,9 @@ func TestFig2Boundary(t *testing.T) {
 		conflict.Distance == 3, "the paper has no (log 1.1, 0) mechanism; %v", err)
 }
 
-// TestLineExample is doliveira2021 Example 3: the (4,3)-line with R_4 = 0.8, of which vertex 4,
-// number 3 here, hits the boundary.
-func TestLineExample(t *testing.T) {
+// This is doliveira2021 Example 3: the (4,3)-line with R_4 = 0.8. Vertex 4, number 3 here, is on
+// the boundary.
+func TestExtend_LineExample_AgreesWithDoliveira2021(t *testing.T) {
 	g, p := pathGraph(t, 7), twoColors(t, 0, 0, 0, 0, 1, 1, 1)
 	table, err := extend(g, p, Privacy{math.Log(1.3), 0.1}, []fixed{{Vertex: 3, Output: 1, Probability: 0.8}})
 	check.Must(t, err)
@@ -209,19 +209,20 @@ func TestLineExample(t *testing.T) {
 	}
 }
 
-// example2 is the graph of torkamani2023 Examples 2 and 3: blue (0) are v2 and v3.
+// example2 returns the graph of torkamani2023 Examples 2 and 3: blue (0) are v2 and v3.
 func example2(t *testing.T) (*Graph, *Preferences) {
 	return pathGraph(t, 4), twoColors(t, 1, 0, 0, 1)
 }
 
-// TestNotHitting is torkamani2023 Example 2: a set that misses an edge has two best extensions.
-func TestNotHitting(t *testing.T) {
+// This is torkamani2023 Example 2: if no end of a boundary edge is given, there are two best
+// extensions.
+func TestExtend_BoundaryEdgeWithoutGivenVertex_IsRefused(t *testing.T) {
 	g, p := example2(t)
 	dp := Privacy{math.Ln2, 0}
 	_, err := extend(g, p, dp, []fixed{{Vertex: 2, Output: 0, Probability: 0.5}})
 	check.Need(t, reflect.DeepEqual(err, &ConflictError{From: 0, To: 1, Missing: true}) && errors.Is(err, privacy.ErrInvalid),
 		"%v", err)
-	want := "vertices 0 and 1 are neighbours with different true answers, and neither is given"
+	want := "vertices 0 and 1 are neighbours with different true answers, and neither has a given law"
 	check.That(t, err.Error() == want, "%v", err)
 	for _, blue := range [][]float64{{1. / 2, 3. / 4, 1. / 2, 1. / 4}, {1. / 8, 1. / 4, 1. / 2, 1. / 4}} {
 		var table Table
@@ -232,9 +233,8 @@ func TestNotHitting(t *testing.T) {
 	}
 }
 
-// TestFartherBinds is torkamani2023 Example 3: the nearer given vertex is not always the one that
-// binds.
-func TestFartherBinds(t *testing.T) {
+// This is torkamani2023 Example 3: the bound is not always that of the nearer given vertex.
+func TestExtend_FartherGivenVertex_CanBind(t *testing.T) {
 	g, p := example2(t)
 	table := check.Value(extend(g, p, Privacy{math.Ln2, 0}, []fixed{{0, 0, 0.3}, {3, 0, 0.1}}))(t)
 	for v, blue := range []float64{0.3, 0.4, 0.2, 0.1} {
@@ -243,9 +243,8 @@ func TestFartherBinds(t *testing.T) {
 	}
 }
 
-// TestExtendWithoutBoundary has components without a boundary: one with a given vertex, and one
-// without.
-func TestExtendWithoutBoundary(t *testing.T) {
+// Of the components without a boundary, one has a given vertex and one has none.
+func TestExtend_ComponentsWithoutBoundary_AreSolved(t *testing.T) {
 	g := graphOfEdges(t, 6, [2]int{0, 1}, [2]int{1, 2}, [2]int{3, 4})
 	p := twoColors(t, 0, 0, 0, 1, 1, 0)
 	table := check.Value(extend(g, p, Privacy{math.Ln2, 0}, []fixed{{1, 0, 0.25}}))(t)
@@ -258,9 +257,9 @@ func TestExtendWithoutBoundary(t *testing.T) {
 	}
 }
 
-// TestExtendTolerance is at the edge of feasibility: rounding is forgiven, and no more than that,
-// in the probability of either output.
-func TestExtendTolerance(t *testing.T) {
+// At the limit of feasibility, rounding errors in the probability of either output are tolerated,
+// and no more than that.
+func TestExtend_RoundingErrors_AreTolerated(t *testing.T) {
 	g, p := pathGraph(t, 3), twoColors(t, 0, 0, 1)
 	for _, test := range []struct {
 		epsilon, from float64
@@ -289,9 +288,9 @@ func TestExtendTolerance(t *testing.T) {
 	}
 }
 
-// TestExtendConflictOfOpposites has a probability of 1 where all but 1e-14 is allowed. That much is
-// less than what is forgiven; but its opposite, 0 beside 1/2, gives the other vertex away.
-func TestExtendConflictOfOpposites(t *testing.T) {
+// A probability is 1 where at most 1 − 1e-14 is allowed. This excess is tolerated. But the opposite
+// output has 0 next to 1/2, which is a conflict.
+func TestExtend_ConflictOfTheOppositeOutput_IsDetected(t *testing.T) {
 	g, p := pathGraph(t, 2), twoColors(t, 0, 0)
 	_, err := extend(g, p, Privacy{32, 0}, []fixed{{0, 0, 0.5}, {1, 0, 1}})
 	var conflict *ConflictError
@@ -299,7 +298,7 @@ func TestExtendConflictOfOpposites(t *testing.T) {
 		conflict.Bound == 0 && conflict.ToProbability == 0.5, "%+v", err)
 }
 
-func TestExtendRefuses(t *testing.T) {
+func TestExtend_InvalidArguments_AreRefused(t *testing.T) {
 	g, p := pathGraph(t, 3), twoColors(t, 0, 0, 1)
 	good, half := Privacy{1, 0}, []float64{0.5, 0.5}
 	laws := func(v int, law ...float64) map[int][]float64 { return map[int][]float64{v: law} }
@@ -318,10 +317,10 @@ func TestExtendRefuses(t *testing.T) {
 		{"a probability below 0", good, p, laws(1, -1e-300, 1), "-1e-300"},
 		{"a probability of NaN", good, p, laws(1, math.NaN(), 1), "NaN"},
 		{"a probability of ∞", good, p, laws(1, math.Inf(1), 0), "+Inf"},
-		{"nothing given", good, p, map[int][]float64{}, "neither is given"},
+		{"nothing given", good, p, map[int][]float64{}, "neither has a given law"},
 		{"ε = 0", Privacy{0, 0.5}, p, laws(1, half...), "ε = 0"},
 		{"δ = 1", Privacy{1, 1}, p, laws(1, half...), "δ = 1"},
-		{"another size", good, twoColors(t, 0, 1), laws(1, half...), "3 vertices with preferences of 2"},
+		{"another size", good, twoColors(t, 0, 1), laws(1, half...), "preferences 2"},
 	} {
 		table, err := Problem{Graph: g, Preferences: test.p, Privacy: test.dp, Given: test.given}.Solve(t.Context())
 		check.That(t, table == nil && errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), test.hint),

@@ -88,7 +88,7 @@ func Gradual(ctx context.Context, g *Graph, low, high [][]*big.Rat, growth *big.
 		return nil, p.game(infeasible.Multipliers)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("whether there is a gradual release: %w", err)
+		return nil, fmt.Errorf("deciding whether there is a gradual release: %w", err)
 	}
 	return p.laws(optimum.X), nil
 }
@@ -106,10 +106,10 @@ func newPairs(ctx context.Context, g *Graph, low, high [][]*big.Rat, growth *big
 	p := &pairs{vertices: g.Vertices(), low: low, high: high}
 	var err error
 	if p.first, err = checkRational(p.vertices, low); err != nil {
-		return nil, fmt.Errorf("first laws: %w", err)
+		return nil, fmt.Errorf("laws at the low ε: %w", err)
 	}
 	if p.second, err = checkRational(p.vertices, high); err != nil {
-		return nil, fmt.Errorf("second laws: %w", err)
+		return nil, fmt.Errorf("laws at the high ε: %w", err)
 	}
 	if p.vertices > lp.MaxVars/(p.first*p.second) {
 		return nil, invalid("%d vertices with %d·%d pairs of outputs are too many", p.vertices, p.first, p.second)

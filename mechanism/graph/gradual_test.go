@@ -16,7 +16,7 @@ import (
 
 var fractions, lineLaws = stattest.Fractions, stattest.LineLaws
 
-// mustBeGradual tests a joint law from scratch: its marginals, and e^ε between all neighbours.
+// mustBeGradual verifies a joint law independently: its marginals, and e^ε between all neighbours.
 func mustBeGradual(t *testing.T, g *Graph, low, high [][]*big.Rat, growth *big.Rat, joint [][][]*big.Rat) {
 	t.Helper()
 	for v := range g.Vertices() {
@@ -45,8 +45,8 @@ func mustBeGradual(t *testing.T, g *Graph, low, high [][]*big.Rat, growth *big.R
 	}
 }
 
-// mustRefute tests a certificate from scratch: the given laws gain more than 0, and the moves, each
-// of which is at most 0 for private answers, add up to at least every gain.
+// mustRefute verifies a certificate independently. The given laws gain more than 0. Each move is at
+// most 0 for private answers, and the moves add up to at least every gain.
 func mustRefute(t *testing.T, g *Graph, low, high [][]*big.Rat, growth *big.Rat, e *NotGradualError) {
 	t.Helper()
 	gain := new(big.Rat)
@@ -89,7 +89,7 @@ func neighbours(g *Graph, v, w int) bool {
 	return false
 }
 
-// gradual tells whether there is a gradual release, and checks the proof of either answer.
+// gradual returns whether there is a gradual release, and verifies the proof of either answer.
 func gradual(t *testing.T, g *Graph, low, high [][]*big.Rat, growth *big.Rat) bool {
 	t.Helper()
 	joint, err := Gradual(t.Context(), g, low, high, growth)
@@ -110,8 +110,8 @@ func optimal(t *testing.T, g *Graph, p *Preferences, growth *big.Rat) [][]*big.R
 	return check.Value(g.RationalLaws(p, growth))(t)
 }
 
-// meeting returns a graph in which every two of k regions meet in one edge, and each goes on to a
-// depth; region r ranks the outputs from r on, in a circle.
+// meeting returns a graph in which every two of k regions meet in one edge, and each region has a
+// path of the given depth. Region r ranks the outputs cyclically from r on.
 func meeting(t *testing.T, k, depth int) (*Graph, *Preferences) {
 	t.Helper()
 	var edges [][2]int
@@ -137,10 +137,10 @@ func meeting(t *testing.T, k, depth int) (*Graph, *Preferences) {
 	return graphOfEdges(t, k*(depth+1), edges...), p
 }
 
-// TestOptimalAnswersOfThreeRegions is the counterexample: where three regions of three outputs
-// meet, there may be no gradual release of optimal answers. It depends on ε in no simple way; from
-// e^(2ε) = 2 = k−1 on there is always one.
-func TestOptimalAnswersOfThreeRegions(t *testing.T) {
+// This is the counterexample: where three regions of three outputs meet, there may be no gradual
+// release of optimal answers. The dependence on ε is not simple. From e^(2ε) = 2 = k−1 on there is
+// always one.
+func TestGradual_ThreeRegions_MayHaveNoRelease(t *testing.T) {
 	for _, c := range []struct {
 		low, high string
 		depth     int
@@ -161,9 +161,9 @@ func TestOptimalAnswersOfThreeRegions(t *testing.T) {
 	}
 }
 
-// TestUniformErrorsAreGradual takes random graphs, preferences and ε with e^(2ε₁) ≥ k−1, where the
-// errors of optimal answers are uniform.
-func TestUniformErrorsAreGradual(t *testing.T) {
+// Graphs, preferences and ε are random, with e^(2ε₁) ≥ k−1. The errors of optimal answers are then
+// uniform.
+func TestGradual_UniformErrors_HaveARelease(t *testing.T) {
 	rng := rand.New(rand.NewPCG(21, 22))
 	for range 60 {
 		k := 2 + rng.IntN(3)
@@ -175,11 +175,11 @@ func TestUniformErrorsAreGradual(t *testing.T) {
 	}
 }
 
-// uniformPair returns the probabilities of two optimal answers with uniform errors at a distance d,
-// up to names of the outputs: both right, the first right only, the second right only, both wrong
-// and the same, both wrong and different. On the boundary it is a chain of randomized responses.
-// Away from it, a second error and what goes with it falls by e^−ε₂ a step, and the rest of a first
-// error is one that the second answer corrects.
+// uniformPair returns the probabilities of two optimal answers with uniform errors at a distance d:
+// both right, only the first right, only the second right, both wrong and equal, both wrong and
+// different. On the boundary this is a chain of randomized responses. With each step away from it,
+// the cases with a wrong second answer fall by e^−ε₂. In the other cases of a wrong first answer,
+// the second answer is right.
 func uniformPair(low, high *big.Rat, k int64, d int) [5]*big.Rat {
 	one, n := big.NewRat(1, 1), big.NewRat(k-1, 1)
 	plus := func(x, y *big.Rat) *big.Rat { return new(big.Rat).Add(x, y) }
@@ -198,10 +198,9 @@ func uniformPair(low, high *big.Rat, k int64, d int) [5]*big.Rat {
 	return [5]*big.Rat{minus(one, wrong), first, second, same, different}
 }
 
-// TestUniformErrorsHaveAClosedForm checks the explicit law of the proof that uniform errors are
-// gradual: where e^(2ε₁) ≥ k−1, it is private between neighbours in a region, and across a
-// boundary; below, it need not be.
-func TestUniformErrorsHaveAClosedForm(t *testing.T) {
+// The test checks the explicit law of the proof that uniform errors are gradual. If e^(2ε₁) ≥ k−1,
+// it must be private between neighbours in a region and across a boundary. Below, it need not be.
+func TestGradual_UniformErrors_HaveAClosedForm(t *testing.T) {
 	private := func(growth *big.Rat, x, y *big.Rat) bool {
 		return x.Sign() >= 0 && x.Cmp(new(big.Rat).Mul(growth, y)) <= 0 && y.Cmp(new(big.Rat).Mul(growth, x)) <= 0
 	}
@@ -236,12 +235,11 @@ func TestUniformErrorsHaveAClosedForm(t *testing.T) {
 	check.That(t, !holds(e[0], e[1], 3), "from 6/5 to 5/4 the law is private, and there is none")
 }
 
-// TestThreeAnswersWithUniformErrors is an observation for which there is no proof: three answers,
-// too, cost the largest ε only. They are where a random walk is at three times: its graph has k
-// rays that meet in a clique, it starts at the dataset's distance on the ray of the true answer,
-// and the times are exponential ones, each the one before or that and some more. Numbers are
-// float64; the ends of the rays are far.
-func TestThreeAnswersWithUniformErrors(t *testing.T) {
+// This is an observation without a proof: three answers cost only the largest ε, too. The answers
+// are the positions of a random walk at three times. Its graph has k rays that meet in a clique. It
+// starts at the dataset's distance on the ray of the true answer. The times are exponential, each
+// equal to the time before or later. Numbers are float64, and the rays are long.
+func TestGradual_ThreeAnswersWithUniformErrors_CostTheLargest(t *testing.T) {
 	const depth, near = 30, 8
 	for _, c := range []struct {
 		k      int
@@ -274,7 +272,7 @@ type spider struct{ k, depth int }
 
 func newSpider(k, depth int) spider { return spider{k, depth} }
 
-// answers returns the probabilities of all three answers, by where the walk starts.
+// answers returns the probabilities of all three answers, by the start of the walk.
 func (s spider) answers(growth [3]float64) map[string][]float64 {
 	rate := func(e float64) float64 { return e + 1/e - 2 }
 	chances := map[string][]float64{"": nil}
@@ -314,8 +312,8 @@ func (s spider) answers(growth [3]float64) map[string][]float64 {
 	return chances
 }
 
-// later returns the expectation of x where the walk is after an exponential time: rate·x = (rate −
-// generator)·later, by Gauss and Seidel's iteration.
+// later returns the expectation of x at the position of the walk after an exponential time. It
+// solves rate·x = (rate − generator)·later by Gauss–Seidel iteration.
 func (s spider) later(rate float64, x []float64) []float64 {
 	y := make([]float64, len(x))
 	for change := 1.0; change > 1e-15; {
@@ -345,10 +343,9 @@ func (s spider) later(rate float64, x []float64) []float64 {
 	return y
 }
 
-// TestLinesAreGradual checks by the program what follows from scores: on a line, laws whose prefix
-// sums are moved by U are gradual at any boundary law, of two outputs or more, also if it changes
-// with ε.
-func TestLinesAreGradual(t *testing.T) {
+// It follows from scores that laws on a line whose prefix sums are moved by U are gradual, for any
+// boundary law of two or more outputs, even if it changes with ε. The linear program must agree.
+func TestGradual_LineLaws_HaveARelease(t *testing.T) {
 	for _, c := range []struct{ low, high []string }{
 		{[]string{"1/2", "1/2"}, []string{"1/2", "1/2"}},
 		{[]string{"1/7", "6/7"}, []string{"9/10", "1/10"}},
@@ -364,8 +361,8 @@ func TestLinesAreGradual(t *testing.T) {
 	}
 }
 
-// outward returns laws of no and yes on 2n vertices whose last no is wrong with probability b, and
-// the first yes with probability c, and that are the best for these.
+// outward returns the best laws of no and yes on 2n vertices whose last no is wrong with
+// probability b and whose first yes is wrong with probability c.
 func outward(t *testing.T, growth, b, c *big.Rat, n int) [][]*big.Rat {
 	t.Helper()
 	one := big.NewRat(1, 1)
@@ -395,10 +392,10 @@ func fromScore(growth *big.Rat, before, here, after *big.Rat) *big.Rat {
 	return h.Quo(h, left.Mul(left, left))
 }
 
-// TestSlackBoundaries decides when the answers at a boundary that is not tight can be made from a
-// score: for b, c ≤ 1/(1+α) if and only if c + αb and b + αc are at least α, which is privacy, and
-// at most 1−α+α². It holds the conditions against the function H that would do it.
-func TestSlackBoundaries(t *testing.T) {
+// Answers at a boundary that is not tight are a function of a score under exact conditions. For b,
+// c ≤ 1/(1+α) they are one if and only if c + αb and b + αc are at least α, which is privacy, and
+// at most 1−α+α². The test compares the conditions with the only possible function H.
+func TestScoreFunction_SlackBoundaries_ExistsUnderTheConditions(t *testing.T) {
 	one := big.NewRat(1, 1)
 	within, beyond := 0, 0
 	for _, growth := range fractions("6/5", "3/2", "2", "5") {
@@ -432,11 +429,10 @@ func TestSlackBoundaries(t *testing.T) {
 	check.That(t, within >= 100 && beyond >= 100, "%d boundaries within and %d beyond", within, beyond)
 }
 
-// TestSlackBoundariesMayNotBeGradual takes two kinds of answers that are each gradual by
-// themselves: balanced ones, and those that toss a coin on the boundary, on both sides, which are
-// made from a score of the position without one of its steps. From one kind to the other there may
-// be no release.
-func TestSlackBoundariesMayNotBeGradual(t *testing.T) {
+// Two kinds of answers are each gradual by themselves: balanced answers, and answers that are a
+// fair coin on both sides of the boundary. The latter come from a score of the position without one
+// of its steps. From one kind to the other there may be no release.
+func TestGradual_SlackBoundaries_MayHaveNoRelease(t *testing.T) {
 	const n = 4
 	for _, c := range []struct {
 		texts    []string
@@ -462,8 +458,8 @@ func TestSlackBoundariesMayNotBeGradual(t *testing.T) {
 	}
 }
 
-// Rational laws are those of Homogeneous, rounded.
-func TestRationalLawsAreTheHomogeneousOptimum(t *testing.T) {
+// Rational laws agree with the float64 laws of the homogeneous solution.
+func TestRationalLaws_AreTheHomogeneousOptimum(t *testing.T) {
 	rng := rand.New(rand.NewPCG(31, 32))
 	for range 40 {
 		k := 2 + rng.IntN(4)
@@ -481,15 +477,15 @@ func TestRationalLawsAreTheHomogeneousOptimum(t *testing.T) {
 	}
 }
 
-// At ε = 0 both answers say the same at all vertices, or there is no release.
-func TestGradualAtNoEpsilon(t *testing.T) {
+// At ε = 0 there is a release only if both laws are the same at all vertices.
+func TestGradual_ZeroEpsilon_NeedsEqualLaws(t *testing.T) {
 	g, half, third := pathGraph(t, 2), fractions("1/2", "1/2"), fractions("1/3", "2/3")
 	one, same := big.NewRat(1, 1), [][]*big.Rat{half, half}
 	check.That(t, gradual(t, g, same, same, one) && !gradual(t, g, same, [][]*big.Rat{half, third}, one),
 		"at e^ε = 1, laws that are the same are no gradual release, or others are")
 }
 
-func TestGradualRefuses(t *testing.T) {
+func TestGradual_InvalidArguments_AreRefused(t *testing.T) {
 	g, half := pathGraph(t, 2), fractions("1/2", "1/2")
 	two, e := [][]*big.Rat{half, half}, big.NewRat(2, 1)
 	many := pathGraph(t, 1001)
@@ -506,8 +502,8 @@ func TestGradualRefuses(t *testing.T) {
 		"no growth":       {g, two, two, nil, "e^ε"},
 		"small growth":    {g, two, two, big.NewRat(99, 100), "e^ε"},
 		"no vertices":     {graphOfEdges(t, 0), nil, nil, e, "vertices"},
-		"few laws":        {g, two[:1], two, e, "first laws"},
-		"few second laws": {g, two, two[:1], e, "second laws"},
+		"few laws":        {g, two[:1], two, e, "laws at the low ε"},
+		"few second laws": {g, two, two[:1], e, "laws at the high ε"},
 		"outputs differ":  {g, [][]*big.Rat{half, fractions("1/3", "1/3", "1/3")}, two, e, "vertex 1"},
 		"no law":          {g, two, [][]*big.Rat{half, fractions("1/3", "1/3")}, e, "vertex 1"},
 		"too large":       {many, laws, laws, e, "too many"},

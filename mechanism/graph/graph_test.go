@@ -12,7 +12,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-func TestGraph(t *testing.T) {
+func TestNew_Edges_GiveSortedNeighbours(t *testing.T) {
 	g := graphOfEdges(t, 5, [2]int{3, 1}, [2]int{0, 3}, [2]int{1, 0}, [2]int{3, 4})
 	check.That(t, g.Vertices() == 5 && g.Edges() == 4, "%d vertices, %d edges", g.Vertices(), g.Edges())
 	for v, want := range [][]uint32{{1, 3}, {0, 3}, {}, {0, 1, 4}, {3}} {
@@ -26,8 +26,7 @@ func TestGraph(t *testing.T) {
 	}
 }
 
-// TestGraphMatchesMatrix compares random graphs with their adjacency matrices.
-func TestGraphMatchesMatrix(t *testing.T) {
+func TestNew_RandomEdges_AgreesWithMatrix(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 200 {
 		n := 1 + random.IntN(12)
@@ -50,7 +49,7 @@ func TestGraphMatchesMatrix(t *testing.T) {
 	}
 }
 
-func TestGraphRefuses(t *testing.T) {
+func TestNew_InvalidEdges_AreRefused(t *testing.T) {
 	for _, test := range []struct {
 		edges [][2]int
 		edge  int
@@ -78,7 +77,7 @@ func TestGraphRefuses(t *testing.T) {
 	}
 }
 
-func TestInputErrorText(t *testing.T) {
+func TestInputError_Text_NamesThePlace(t *testing.T) {
 	for want, e := range map[string]*InputError{
 		"wrong":               {Reason: "wrong"},
 		`edges line 3: wrong`: {File: "edges", Line: 3, Edge: 2, Vertex: "a", Reason: "wrong"},
@@ -89,7 +88,7 @@ func TestInputErrorText(t *testing.T) {
 	}
 }
 
-func TestPreferences(t *testing.T) {
+func TestPreferences_Orders_AreCopiedAndRead(t *testing.T) {
 	orders := [][]int{{2, 0, 1}, {0, 1, 2}}
 	of := []uint32{1, 0, 0}
 	p := check.Value(NewPreferences(3, orders, of))(t)
@@ -100,8 +99,8 @@ func TestPreferences(t *testing.T) {
 		"colours %d, %d, rainbow %d, order %v", p.Color(0), p.Color(1), p.Rainbow(0), p.Order(2))
 }
 
-// Orders that differ in large outputs only are two orders.
-func TestOrdersOfManyOutputsAreToldApart(t *testing.T) {
+// Orders that differ only in outputs that are equal modulo 256 are different orders.
+func TestPreferences_OrdersOfManyOutputs_AreDistinguished(t *testing.T) {
 	order := ownFirst(300, 0)
 	other := slices.Clone(order)
 	other[1], other[257] = 257, 1
@@ -109,7 +108,7 @@ func TestOrdersOfManyOutputsAreToldApart(t *testing.T) {
 	check.That(t, err == nil && p.Rainbows() == 2, "two orders: %v", err)
 }
 
-func TestPreferencesRefuses(t *testing.T) {
+func TestNewPreferences_InvalidOrders_AreRefused(t *testing.T) {
 	for _, test := range []struct {
 		outputs int
 		orders  [][]int
@@ -144,8 +143,8 @@ func TestNewPreferences_WithoutOrders_RanksOwnColorFirst(t *testing.T) {
 	}
 }
 
-// TestManyOrders would take hours if each order were compared with all others.
-func TestManyOrders(t *testing.T) {
+// The test would take hours if each order were compared with all others.
+func TestNewPreferences_ManyOrders_IsFast(t *testing.T) {
 	const k = 9 // 9! = 362,880 orders
 	var orders [][]int
 	order := make([]int, 0, k)
@@ -166,9 +165,9 @@ func TestManyOrders(t *testing.T) {
 	check.OK(t, check.Err(NewPreferences(k, orders, nil)))
 }
 
-// TestDistances compares with the definition: the distance to the nearest vertex of the own colour
-// that has a neighbour of another.
-func TestDistances(t *testing.T) {
+// By definition, the distance is that to the nearest vertex of the same colour that has a neighbour
+// of another colour.
+func TestDistances_AgreeWithDefinition(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 2))
 	for range 500 {
 		g, p := randomColored(t, random, 10)
@@ -187,8 +186,8 @@ func TestDistances(t *testing.T) {
 	}
 }
 
-// TestDistancesByRainbow is on vertices with the same true answer and different orders.
-func TestDistancesByRainbow(t *testing.T) {
+// The vertices have the same true answer and different orders.
+func TestDistances_DifferentOrders_AreABoundary(t *testing.T) {
 	p := check.Value(NewPreferences(3, [][]int{{0, 1, 2}, {0, 2, 1}}, []uint32{0, 0, 0, 1, 1, 0}))(t)
 	g := graphOfEdges(t, 6, [2]int{0, 1}, [2]int{1, 2}, [2]int{2, 3}, [2]int{3, 4})
 	got, err := g.Distances(p)

@@ -83,7 +83,7 @@ func balanced(g *Graph, p *Preferences, dp Privacy) (Table, error) {
 	return homogeneous(g, p, dp, nil)
 }
 
-// truthful has a probability of the true answer for each colour on the boundary.
+// truthful solves with a given probability of the true answer for each colour on the boundary.
 func truthful(g *Graph, p *Preferences, dp Privacy, truth [2]float64) (Table, error) {
 	return homogeneous(g, p, dp, [][]float64{{truth[0], 1 - truth[0]}, {truth[1], 1 - truth[1]}})
 }
@@ -114,7 +114,7 @@ func extend(g *Graph, p *Preferences, dp Privacy, given []fixed) (Table, error) 
 	return Problem{Graph: g, Preferences: p, Privacy: dp, Given: laws}.Solve(context.Background())
 }
 
-// maximize solves a linear program; without weights, they fall evenly.
+// maximize solves by the linear program. Without given weights, they fall evenly.
 func maximize(
 	ctx context.Context, g *Graph, p *Preferences, dp Privacy, given map[int][]float64, weights [][]float64,
 ) (Table, error) {
@@ -128,7 +128,7 @@ func maximize(
 	return Problem{Graph: g, Preferences: p, Privacy: dp, Given: given, Weights: weights}.Solve(ctx)
 }
 
-// mustPass tests a mechanism with [Table.Check], which knows nothing of how it was found.
+// mustPass checks a mechanism with [Table.Check], which is independent of how it was found.
 func mustPass(t *testing.T, g *Graph, table Table, dp Privacy) {
 	t.Helper()
 	err := table.Check(g, dp)
@@ -158,7 +158,7 @@ func allDistances(g *Graph) [][]int {
 	return d
 }
 
-// iterated is U^d(α), step by step; 1 where there is no path.
+// iterated returns U^d(α), computed step by step, or 1 if there is no path.
 func iterated(dp Privacy, alpha float64, d int) float64 {
 	if d < 0 {
 		return 1

@@ -89,8 +89,8 @@ func worstTruth(p *Preferences, table Table) float64 {
 	return least
 }
 
-// TestHomogeneous compares with the law at the distance of each vertex, and checks the whole.
-func TestHomogeneous(t *testing.T) {
+// Each vertex must have the law at its distance, and the table must be private.
+func TestSolve_Homogeneous_HasTheLawOfEachDistance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 300 {
 		outputs := 2 + rng.IntN(3)
@@ -120,7 +120,7 @@ func TestHomogeneous(t *testing.T) {
 	}
 }
 
-func TestHomogeneousNamesTheEdge(t *testing.T) {
+func TestSolve_HomogeneousConflict_NamesTheEdge(t *testing.T) {
 	// 0 – 1 – 2 – 3, where 0, 1 prefer output 0 and 2, 3 output 1.
 	g := pathGraph(t, 4)
 	p := colorsOf(t, 3, 0, 0, 1, 1)
@@ -137,7 +137,7 @@ func TestHomogeneousNamesTheEdge(t *testing.T) {
 	check.That(t, err == nil, "with enough δ: %v", err)
 }
 
-func TestLawsWithoutBoundary(t *testing.T) {
+func TestSolve_UnneededLaws_MayBeMissing(t *testing.T) {
 	g := graphOfEdges(t, 5, [2]int{0, 1}, [2]int{2, 3})
 	p := colorsOf(t, 3, 2, 2, 0, 1, 1)
 	law := []float64{0.4, 0.3, 0.3}
@@ -147,7 +147,7 @@ func TestLawsWithoutBoundary(t *testing.T) {
 	}
 }
 
-func TestHomogeneousLawsRefused(t *testing.T) {
+func TestSolve_InvalidBoundaryLaws_AreRefused(t *testing.T) {
 	g, law := pathGraph(t, 3), []float64{0.6, 0.4}
 	p := colorsOf(t, 2, 0, 0, 1)
 	refuse := func(what string, p *Preferences, dp Privacy, laws ...[]float64) {

@@ -15,8 +15,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-func TestLineVectors(t *testing.T) {
-	const tolerance = 1e-15 // absolute; asked for are 1e-12
+func TestLaw_AgreesWithVectors(t *testing.T) {
+	const tolerance = 1e-15 // absolute; 1e-12 is required
 	type row struct {
 		Boundary       []string
 		Epsilon, Delta string
@@ -83,8 +83,8 @@ func expOf(nano int64) *big.Float {
 	return lo
 }
 
-// TestLineAgainstDefinition iterates U on the prefix sums in 400 bits.
-func TestLineAgainstDefinition(t *testing.T) {
+// The definition iterates U on the prefix sums, here in 400 bits.
+func TestLaw_AgreesWithDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 400 {
 		law := randomLaw(rng, 2+rng.IntN(7))
@@ -109,9 +109,9 @@ func TestLineAgainstDefinition(t *testing.T) {
 	}
 }
 
-// TestLineIsPrivateToTheLastDigits tests neighbours on the line in 256 bits. Where e^ε is large, an
-// error of 1e-16 in a small probability would count e^ε times.
-func TestLineIsPrivateToTheLastDigits(t *testing.T) {
+// Neighbours on the line are compared in 256 bits. If e^ε is large, an error of 1e-16 in a small
+// probability would count e^ε times.
+func TestLaw_Neighbours_ArePrivateToTheLastDigits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	worst := 0.0
 	for range 300 {
@@ -143,10 +143,10 @@ func bigExcess(p, q []float64, growth *big.Float, delta float64) float64 {
 	return x
 }
 
-// TestLineAtTheThreshold puts a prefix sum just where, after some steps, it hardly fails to pass
-// the threshold 1/(e^ε+1), or hardly passes it. Then the next output gets very little of what is
-// below the threshold, and is all but at the limit of what ε allows.
-func TestLineAtTheThreshold(t *testing.T) {
+// After some steps, a prefix sum is just below or just above the threshold 1/(e^ε+1). The next
+// output then gets very little of the part below the threshold, and is nearly at the limit that ε
+// allows.
+func TestLaw_PrefixAtTheThreshold_IsPrivate(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	for _, nano := range []int64{1e8, 1e9, 1e10, 3e10} {
 		dp, growth := Privacy{Epsilon: float64(nano) / 1e9}, expOf(nano)
@@ -168,7 +168,7 @@ func TestLineAtTheThreshold(t *testing.T) {
 	}
 }
 
-func TestLineAtAnyDistance(t *testing.T) {
+func TestLaw_AnyDistance_IsALaw(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 300 {
 		law := randomLaw(rng, 2+rng.IntN(6))
@@ -193,7 +193,7 @@ func TestLineAtAnyDistance(t *testing.T) {
 	}
 }
 
-func TestLineDoesNotTakeEachStep(t *testing.T) {
+func TestLaw_LargestDistance_IsFast(t *testing.T) {
 	law := make([]float64, maxOutputs)
 	for j := range law {
 		law[j] = 1.0 / maxOutputs
@@ -204,8 +204,8 @@ func TestLineDoesNotTakeEachStep(t *testing.T) {
 	check.That(t, elapsed <= 5*time.Second, "took %v", elapsed)
 }
 
-// Where e^ε is 1 in floats, no step moves a prefix sum that is just below the threshold.
-func TestLineLeapsWhereStepsAreLostInRounding(t *testing.T) {
+// Where e^ε is 1 in float64, a single step does not change a prefix sum just below the threshold.
+func TestLaw_TinyEpsilon_KeepsTheSumOfSteps(t *testing.T) {
 	law := []float64{0.5, 0.5}
 	for _, epsilon := range []float64{1e-300, 1e-20, 1e-17} {
 		for _, delta := range []float64{0, 1e-18, 1e-17} {
@@ -218,9 +218,9 @@ func TestLineLeapsWhereStepsAreLostInRounding(t *testing.T) {
 	}
 }
 
-// Where 1/(e^ε+1) is below all float64, an output that has probability 0 at the boundary gets no
-// more than δ all the same.
-func TestLineWhereTheThresholdIsLost(t *testing.T) {
+// Even where 1/(e^ε+1) is below all float64, an output with probability 0 at the boundary gets at
+// most δ.
+func TestLaw_ThresholdBelowFloat64_IsPrivate(t *testing.T) {
 	for _, epsilon := range []float64{700, 740, 746, 1000} {
 		dp := Privacy{epsilon, 0.25}
 		for _, law := range [][]float64{{0, 1}, {0, 0, 1}, {0, 0.5, 0.5}} {
@@ -238,8 +238,7 @@ func TestLineWhereTheThresholdIsLost(t *testing.T) {
 	}
 }
 
-// TestLineRowsAgree compares steps taken one by one with leaps.
-func TestLineRowsAgree(t *testing.T) {
+func TestLaw_LeapsAgreeWithSingleSteps(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	for range 100 {
 		law := randomLaw(rng, 2+rng.IntN(5))
@@ -268,7 +267,7 @@ func badPrivacy() []Privacy {
 	}
 }
 
-func TestLineRefuses(t *testing.T) {
+func TestLaw_InvalidArguments_AreRefused(t *testing.T) {
 	good, dp := []float64{0.5, 0.3, 0.2}, Privacy{1, 0.1}
 	refuse := func(law []float64, dp Privacy, distance int) {
 		t.Helper()
@@ -287,9 +286,8 @@ func TestLineRefuses(t *testing.T) {
 	check.That(t, err == nil && slices.Equal(good, kept), "the argument is now %v, %v", good, err)
 }
 
-// TestLineSumsTo1WhereDeltaOutweighsAll has an ε so small that δ/(e^ε − 1) has all digits of what
-// grows.
-func TestLineSumsTo1WhereDeltaOutweighsAll(t *testing.T) {
+// ε is so small that δ/(e^ε − 1) is far larger than the probabilities that grow.
+func TestLaw_DeltaFarAboveEpsilon_SumsTo1(t *testing.T) {
 	law, err := (Privacy{1e-16, 0.44}).Law([]float64{0.134, 0.764, 0, 0.1015, 0.0005}, 2)
 	check.That(t, err == nil && math.Abs(sum(law)-1) <= 1e-14, "%v sums to %v, %v", law, sum(law), err)
 }

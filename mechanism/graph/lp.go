@@ -77,7 +77,7 @@ func checkWeights(p *Preferences, weights [][]float64) error {
 		return nil
 	}
 	if len(weights) != p.Vertices() {
-		return invalid("weights of %d vertices for a graph of %d", len(weights), p.Vertices())
+		return invalid("%d lists of weights for %d vertices; one each is needed", len(weights), p.Vertices())
 	}
 	for v, w := range weights {
 		if len(w) != p.Outputs() {
@@ -85,7 +85,7 @@ func checkWeights(p *Preferences, weights [][]float64) error {
 		}
 		for _, x := range w {
 			if !(math.Abs(x) <= 1e100) {
-				return invalid("a weight of vertex %d is %v", v, x)
+				return invalid("vertex %d has the weight %v; at most ±1e100 is possible", v, x)
 			}
 		}
 	}

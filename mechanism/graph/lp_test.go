@@ -41,7 +41,7 @@ func moderatePrivacy(rng *rand.Rand) (dp Privacy, nano int64) {
 	}
 }
 
-// utility is what the program maximizes.
+// utility returns the value that the program maximizes.
 func utility(p *Preferences, t Table, weights [][]float64) (total float64) {
 	for v := range len(t) {
 		for rank, output := range p.Order(v) {
@@ -51,8 +51,8 @@ func utility(p *Preferences, t Table, weights [][]float64) (total float64) {
 	return total
 }
 
-// mustBePrivate tests in 256 bits and without any tolerance, wherever one end of an edge was not
-// given.
+// mustBePrivate checks privacy in 256 bits and without tolerance, at every edge with an end that
+// was not given.
 func mustBePrivate(t *testing.T, g *Graph, table Table, given map[int][]float64, dp Privacy, nano int64) {
 	t.Helper()
 	mustPass(t, g, table, dp)
@@ -69,11 +69,11 @@ func mustBePrivate(t *testing.T, g *Graph, table Table, given map[int][]float64,
 	}
 }
 
-// TestLPAgreesOnTwoOutputs takes random graphs, colours and given laws that hit the boundary. The
-// linear program is feasible exactly if α_h ≤ U^dist(α_h') for all given h, h' and both outputs
-// (torkamani2023 Lemma 1), and its optimum, for random weights, is the minimum over h of U^dist
+// Graphs, colours and given laws are random, and every boundary edge has a given end. The linear
+// program must be feasible exactly if α_h ≤ U^dist(α_h') for all given h, h' and both outputs
+// (torkamani2023 Lemma 1). Its optimum, for random weights, must be the minimum over h of U^dist
 // (Theorem 1).
-func TestLPAgreesOnTwoOutputs(t *testing.T) {
+func TestLinearProgram_TwoOutputs_AgreesWithExtend(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	feasible, infeasible := 0, 0
 	for range 500 {
@@ -118,10 +118,9 @@ func TestLPAgreesOnTwoOutputs(t *testing.T) {
 	check.That(t, feasible >= 100 && infeasible >= 100, "%d feasible, %d infeasible", feasible, infeasible)
 }
 
-// TestLPAgreesOnHomogeneousBoundaries takes random graphs and rainbows, and a random law for each:
-// the linear program is feasible exactly if Homogeneous is, and has the same optimum for all
-// weights.
-func TestLPAgreesOnHomogeneousBoundaries(t *testing.T) {
+// Graphs and rainbows are random, with a random law for each rainbow. The linear program must be
+// feasible exactly if the homogeneous problem is, and have the same optimum for all weights.
+func TestLinearProgram_HomogeneousBoundaries_AgreesWithHomogeneous(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	feasible, infeasible := 0, 0
 	for range 500 {
@@ -171,9 +170,9 @@ func TestLPAgreesOnHomogeneousBoundaries(t *testing.T) {
 	check.That(t, feasible >= 100 && infeasible >= 50, "%d feasible, %d infeasible", feasible, infeasible)
 }
 
-// TestLPWithAnyLaws takes laws given at random vertices. What the answers "in A" and "not in A"
-// would need for each set A is necessary for a mechanism to be there.
-func TestLPWithAnyLaws(t *testing.T) {
+// Laws are given at random vertices. A mechanism exists only if, for each set A, the two answers
+// "in A" and "not in A" have one.
+func TestLinearProgram_AnyGivenLaws_IsOptimalOrConflicts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	counts := map[string]int{}
 	for range testenv.Tries(160, 300, 300) {
@@ -229,8 +228,8 @@ func setsFit(distances [][]int, given map[int][]float64, dp Privacy) bool {
 	return true
 }
 
-// mustNotBeBeaten compares a solution for even weights with those for the first ranks of one vertex
-// alone: none of these has less there, nor more of what the even weights count.
+// mustNotBeBeaten compares a solution for even weights with solutions for the first ranks of one
+// vertex alone. None of these may have less there, or a larger value for the even weights.
 func mustNotBeBeaten(t *testing.T, g *Graph, p *Preferences, dp Privacy, given map[int][]float64, table Table) {
 	t.Helper()
 	even := slices.Repeat([][]float64{{1, 0.5, 0}}, g.Vertices())
@@ -275,7 +274,7 @@ func TestSolve_GivenRainbows_DependsOnWeights(t *testing.T) {
 		"vertices 2 and 3 have %v, %v, want 0.4 first at 3", table[2:4], err)
 }
 
-// Two neighbours of different colours do best with randomized response.
+// For two neighbours of different colours, randomized response is optimal.
 func TestSolve_NoGivenLaws_IsBalanced(t *testing.T) {
 	g, dp := pathGraph(t, 2), Privacy{1, 0.01}
 	p := twoColors(t, 0, 1)
@@ -289,18 +288,17 @@ func TestSolve_NoGivenLaws_IsBalanced(t *testing.T) {
 	mustEqual(t, table, Table{given[0], given[1]}, 0, 0)
 }
 
-// Where e^ε is rounded to 1, all laws are alike; given ones that do not sum to exactly 1 must not
-// stand in the way.
-func TestSolve_TinyEpsilon_AllLawsAreAlike(t *testing.T) {
+// If e^ε is rounded to 1, all laws are equal. Given laws that do not sum to exactly 1 must not make
+// the program infeasible.
+func TestSolve_TinyEpsilon_AllLawsAreEqual(t *testing.T) {
 	law := []float64{0.3, 0.3, 0.4 - 9e-13}
 	table, err := maximize(t.Context(), pathGraph(t, 3), colorsOf(t, 3, 0, 1, 2), Privacy{Epsilon: 1e-12}, map[int][]float64{0: law}, nil)
 	check.Must(t, err)
 	mustEqual(t, table, Table{law, law, law}, 0, 1e-12)
 }
 
-// TestLPRoundsNothingTo0: what one dataset answers with a probability that is no float64 may not be
-// impossible beside it.
-func TestLPRoundsNothingTo0(t *testing.T) {
+// An output with a probability below all float64 must not have probability 0 at a neighbour.
+func TestLinearProgram_TinyProbabilities_AreNotZero(t *testing.T) {
 	p := twoColors(t, 0, 1, 1, 1, 1)
 	for _, epsilon := range []float64{300, 700} {
 		law := response(t, 2, epsilon)
@@ -312,8 +310,8 @@ func TestLPRoundsNothingTo0(t *testing.T) {
 	}
 }
 
-// TestLPNamesTheConflict: laws too different for their distance of 3, which no edge shows.
-func TestLPNamesTheConflict(t *testing.T) {
+// The two laws are too different for their distance of 3, although no single edge is in conflict.
+func TestLinearProgram_ConflictingLaws_AreNamed(t *testing.T) {
 	p := colorsOf(t, 3, make([]int, 6)...)
 	given := map[int][]float64{0: {0.3, 0.3, 0.4}, 2: {0.8, 0.1, 0.1}, 5: {0.05, 0.05, 0.9}}
 	problem := Problem{Graph: pathGraph(t, 6), Preferences: p, Privacy: Privacy{Epsilon: math.Ln2}, Given: given}
@@ -329,10 +327,10 @@ func TestLPNamesTheConflict(t *testing.T) {
 		edge.ToProbability > edge.Bound, "%v", err)
 }
 
-// TestThreeLawsExcludeOneAnother, though each two of them go together and no set of outputs is too
-// likely for its distance: at the centre of a star, no output can have more than 0.3. With two
-// outputs, two laws are enough for a conflict (torkamani2023 Theorem 1).
-func TestThreeLawsExcludeOneAnother(t *testing.T) {
+// Each two of the three laws are compatible, and no set of outputs is too likely for its distance.
+// But at the centre of the star, no output can have more than 0.3. With two outputs, every conflict
+// is one of two laws (torkamani2023 Theorem 1).
+func TestLinearProgram_ThreeConflictingLaws_AreNamed(t *testing.T) {
 	g := graphOfEdges(t, 4, [2]int{0, 1}, [2]int{0, 2}, [2]int{0, 3})
 	p := colorsOf(t, 3, make([]int, 4)...)
 	dp := Privacy{Epsilon: math.Ln2}
@@ -346,8 +344,8 @@ func TestThreeLawsExcludeOneAnother(t *testing.T) {
 	check.That(t, err == nil, "two laws: %v", err)
 }
 
-// TestLPAddsSets: with three outputs and δ > 0 the sets of one output are not all there is.
-func TestLPAddsSets(t *testing.T) {
+// With more than two outputs and δ > 0, sets of several outputs have bounds of their own.
+func TestLinearProgram_SetsOfOutputs_ArePrivate(t *testing.T) {
 	p := colorsOf(t, 4, 0, 0, 0, 1)
 	given := map[int][]float64{0: {0.25, 0.25, 0.25, 0.25}}
 	dp := Privacy{0.2, 0.05}
@@ -359,8 +357,8 @@ func TestLPAddsSets(t *testing.T) {
 	check.That(t, worst <= 0 && worst >= -1e-10, "the worst set of outputs exceeds the bound by %v: %v", worst, table)
 }
 
-// TestLPOnAGrid is of the size that a person may wait for.
-func TestLPOnAGrid(t *testing.T) {
+// The grid has the largest size for which a person may wait.
+func TestLinearProgram_Grid_IsSolvedInTime(t *testing.T) {
 	const side = 13
 	var edges [][2]int
 	colors := make([]int, side*side)
@@ -387,9 +385,9 @@ func TestLPOnAGrid(t *testing.T) {
 	}
 }
 
-// TestLPOfSmallProbabilities: they are far below any tolerance for float64, and right to the last
-// digits but those that safety takes.
-func TestLPOfSmallProbabilities(t *testing.T) {
+// The probabilities are far below any tolerance for float64. They must be accurate, except for the
+// last digits, which are lost to the safety margin.
+func TestLinearProgram_SmallProbabilities_AreAccurate(t *testing.T) {
 	for _, c := range []struct {
 		vertices int
 		epsilon  float64
@@ -407,7 +405,7 @@ func TestLPOfSmallProbabilities(t *testing.T) {
 	}
 }
 
-// countdown is a context that ends when it has been asked so many times whether it has.
+// countdown is a context that ends after a number of calls of Err.
 type countdown struct {
 	context.Context
 	left, asked int
@@ -421,7 +419,7 @@ func (c *countdown) Err() error {
 	return nil
 }
 
-func TestSolvers_ContextEnds_End(t *testing.T) {
+func TestSolvers_ContextEnds_StopSoon(t *testing.T) {
 	g := pathGraph(t, 6)
 	p := colorsOf(t, 3, 0, 0, 0, 1, 2, 1)
 	dp := Privacy{Epsilon: 0.5, Delta: 0.01}
@@ -450,7 +448,7 @@ func TestSolvers_ContextEnds_End(t *testing.T) {
 	}
 }
 
-func TestLPRefuses(t *testing.T) {
+func TestLinearProgram_InvalidArguments_AreRefused(t *testing.T) {
 	g, dp := pathGraph(t, 3), Privacy{Epsilon: 1}
 	p := colorsOf(t, 2, 0, 0, 1)
 	check := func(what string, g *Graph, dp Privacy, given map[int][]float64, weights [][]float64) {

@@ -9,7 +9,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// precision, in bits, of the reference computations: far more than anything cancels.
+// precision is the precision of the reference computations, in bits. It is far above any
+// cancellation.
 const precision = 400
 
 func bigOf(x float64) *big.Float { return new(big.Float).SetPrec(precision).SetFloat64(x) }
@@ -86,10 +87,9 @@ var (
 	someAlphas   = []float64{0, 5e-324, 1e-300, 1e-20, 1e-12, 1e-5, 0.01, 0.2, 0.3, 0.4999, 0.5, 0.6, 0.9, 1 - 1e-6, 1 - 0x1p-53, 1}
 )
 
-// TestPrivacyBounds compares Upper and Lower with the formulas in 400 bits. Upper has 15 digits
-// everywhere; Lower has them where it is (α−δ)/e^ε, but (as any float would) loses those that 1 −
-// e^ε(1−α) cancels.
-func TestPrivacyBounds(t *testing.T) {
+// Upper and Lower must agree with the formulas in 400 bits. Upper has 15 digits everywhere. Lower
+// has them where it is (α−δ)/e^ε, and elsewhere loses the digits that cancel in 1 − e^ε(1−α).
+func TestPrivacyBounds_AgreeWithBigFloats(t *testing.T) {
 	for _, epsilon := range someEpsilons {
 		for _, delta := range someDeltas {
 			dp := Privacy{epsilon, delta}
@@ -115,15 +115,15 @@ func TestPrivacyBounds(t *testing.T) {
 	}
 }
 
-// TestPrivacyLowerKeepsDigits is on probabilities of which 1 less the probability has no digits.
-func TestPrivacyLowerKeepsDigits(t *testing.T) {
+// For these probabilities α, 1 − α in float64 has no digits of α.
+func TestPrivacyLower_SmallProbabilities_KeepTheirDigits(t *testing.T) {
 	for _, alpha := range []float64{1e-290, 1e-30, 1e-10} {
 		got, want := (Privacy{1, 0}).powers().lower(alpha), alpha/math.E
 		check.That(t, !apart(got, want, 1e-15, 0), "Lower(%v) = %v, want %v", alpha, got, want)
 	}
 }
 
-func TestPrivacyValidate(t *testing.T) {
+func TestPrivacyValidate_OutOfRange_IsRefused(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for _, dp := range []Privacy{
 		{0, 0}, {-1, 0}, {math.Nextafter(1000, inf), 0}, {nan, 0}, {inf, 0}, {-inf, 0},

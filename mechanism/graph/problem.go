@@ -69,10 +69,10 @@ type Problem struct {
 // one vertex.
 func (p Problem) Solve(ctx context.Context) (Table, error) {
 	if p.Graph == nil || p.Preferences == nil {
-		return nil, invalid("no graph or no preferences")
+		return nil, invalid("the graph or the preferences are missing")
 	}
 	if p.Graph.Vertices() != p.Preferences.Vertices() {
-		return nil, invalid("a graph of %d vertices with preferences of %d",
+		return nil, invalid("the graph has %d vertices and the preferences %d",
 			p.Graph.Vertices(), p.Preferences.Vertices())
 	}
 	if err := p.Privacy.Validate(); err != nil {
@@ -80,7 +80,7 @@ func (p Problem) Solve(ctx context.Context) (Table, error) {
 	}
 	switch {
 	case p.Laws != nil && (p.Given != nil || p.Weights != nil):
-		return nil, invalid("laws of the boundary beside given laws or weights")
+		return nil, invalid("Laws cannot be combined with Given or Weights")
 	case p.Weights != nil || p.Given != nil && p.Preferences.Outputs() > 2:
 		return p.maximize(ctx)
 	case p.Given != nil:
@@ -139,7 +139,7 @@ func (p Problem) defaultLaws() [][]float64 {
 // checkLaws checks that there is a valid law for each rainbow that has a boundary.
 func (p *Preferences) checkLaws(farthest []int32, laws [][]float64) error {
 	if len(laws) != p.Rainbows() {
-		return invalid("%d boundary laws for %d orders", len(laws), p.Rainbows())
+		return invalid("%d boundary laws for %d orders; one each is needed", len(laws), p.Rainbows())
 	}
 	for rainbow, law := range laws {
 		if law == nil && farthest[rainbow] < 0 {

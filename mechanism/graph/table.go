@@ -40,7 +40,7 @@ func (t Table) Check(g *Graph, dp Privacy) error {
 // checkRows checks that there is a law for each vertex.
 func (t Table) checkRows(vertices int) error {
 	if len(t) != vertices {
-		return invalid("a table of %d vertices for a graph of %d", len(t), vertices)
+		return invalid("the table has %d vertices and the graph %d", len(t), vertices)
 	}
 	for v, law := range t {
 		if reason := lawFault(law, len(t[0])); reason != "" {

@@ -1000,7 +1000,7 @@ func (m *model) quoteAnswer(r api.AnswerRequest) (api.AnswerQuote, error) {
 func (m *model) notRaised(r api.AnswerRequest, names []string, leaves bool) error {
 	_, known := m.answered(r, names, false)
 	if leaves || len(known) == 0 {
-		return errors.New("somebody is left out, and whom a partial request leaves out may change")
+		return errors.New("an object is left out, and a partial request may leave out others next time")
 	}
 	if m.raisable(r, names) != nil {
 		return nil
@@ -1013,7 +1013,7 @@ func (m *model) notRaised(r api.AnswerRequest, names []string, leaves bool) erro
 	case !top.scored:
 		return &mechanism.ScoreError{Outputs: 2}
 	}
-	return errors.New("somebody in the panel has begun a new epoch")
+	return errors.New("an object in the panel has begun a new epoch")
 }
 
 // answer returns the result and the recorded answer, whose text is set by the ledger.

@@ -427,7 +427,7 @@ func (a *auditor) add(e *readEvent) error {
 		return nil
 	case e.invalid != nil:
 		a.reportEvent(e.number, "%s", reason(e.invalid))
-		a.fold.Counters.Events, a.fold.Counters.Underway = e.number, state.Underway{Loose: true}
+		a.fold.Counters.Events, a.fold.Counters.InProgress = e.number, state.InProgress{IsIncomplete: true}
 		return nil
 	case e.damaged:
 		a.report(a.eventProblem(n.Event, "its checksum is wrong"))
@@ -451,7 +451,7 @@ func (a *auditor) checkNumber(e *readEvent) {
 		return
 	}
 	a.reportMissing(next, e.number-1)
-	a.fold.Counters.Events, a.fold.Counters.Underway = e.number-1, state.Underway{Loose: true}
+	a.fold.Counters.Events, a.fold.Counters.InProgress = e.number-1, state.InProgress{IsIncomplete: true}
 	a.tree.skip(e.number - 1)
 	a.checkTrusted()
 }
@@ -553,7 +553,7 @@ func (a *auditor) tryApply(ev *event.Event) (fault, err error) {
 		return nil, a.source.failure
 	}
 	if fault != nil {
-		s.Counters, s.Client = before, state.NumberedName{}
+		s.Counters, s.LastBuyer = before, state.NumberedName{}
 		s.ForgetSales()
 		s.UndoRecounts()
 		a.source.discardPending()
@@ -570,7 +570,7 @@ func (a *auditor) tryApply(ev *event.Event) (fault, err error) {
 func (a *auditor) skipEvent(ev event.Event) error {
 	s := a.fold
 	s.Counters.Events, s.Counters.Last = ev.Number, ev.Time
-	s.Counters.Underway = state.Underway{Loose: true}
+	s.Counters.InProgress = state.InProgress{IsIncomplete: true}
 	if err := a.linkSkipped(ev); err != nil {
 		return err
 	}
@@ -670,7 +670,7 @@ func (a *auditor) tolerate(ev event.Event) {
 	if _, is := ev.Change.(*event.Charged); !is {
 		n.Charges = state.Charges{}
 	}
-	n.Underway = state.Underway{Loose: true}
+	n.InProgress = state.InProgress{IsIncomplete: true}
 	if _, is := ev.Change.(*event.ObjectRefused); !is {
 		n.Refused, n.Unsettled, n.Answer = 0, 0, state.Answering{}
 	}
@@ -825,7 +825,7 @@ func (a *auditor) adoptTruthKey(ev event.Event) bool {
 	asItIs := func(payload []byte) ([]byte, error) { return payload, nil }
 	_, found := adopted(a, state.BucketMeta, []byte(state.KeyTruthKey), asItIs)
 	if found {
-		a.fold.Keyed = state.TruthKeyUnknown
+		a.fold.TruthKey = state.TruthKeyUnknown
 		a.reportAdopted(ev, "the truth key")
 	}
 	return found

@@ -211,7 +211,7 @@ func (l *Engine) begin(w kv.Writer, now time.Time) (*state.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Known, s.Chances, s.Journaled, s.Copied = &l.Known, l.Chances, l.journal.open != nil, l.table != nil
+	s.Known, s.Samplers, s.Journaled, s.Copied = &l.Known, l.Chances, l.journal.open != nil, l.table != nil
 	if l.Salts != nil {
 		s.Salts = l.Salts
 	}
@@ -328,7 +328,7 @@ func (p *Proposal) run(s *state.State) error {
 	} else {
 		_, _, err = fold.Record(s, changes)
 	}
-	if s.Coming = 0; err != nil {
+	if s.EventsAhead = 0; err != nil {
 		return err
 	}
 	if s.Counters.Events > before {

@@ -41,7 +41,7 @@ type Engine struct {
 	Observer observe.Observer // receives reports of commits; may be nil
 
 	// Only the one goroutine that commits uses the fields below.
-	Chances   state.Chances
+	Chances   state.Samplers
 	frontier  *merkle.Frontier // frontier of the Merkle tree after the last commit; nil if not known
 	journal   journaling
 	following following
@@ -67,7 +67,7 @@ func (l *Engine) Begin(
 			return err
 		}
 	}
-	l.Chances = state.NewChances()
+	l.Chances = state.NewSamplers()
 	// Until SetDurable is called, all stored events count as durable: no commit is in progress.
 	l.Queue.Durable = math.MaxUint64
 	return errors.Join(leap.validate(), l.Store.View(state.CheckVersion))

@@ -21,15 +21,15 @@ type TermsChange struct {
 }
 
 // Run executes the change.
-func (x *TermsChange) Run(ctx context.Context) (request.Outcome, error) {
-	return x.run(ctx, x.Names, x.decide)
+func (tc *TermsChange) Run(ctx context.Context) (request.Outcome, error) {
+	return tc.run(ctx, tc.Names, tc.decide)
 }
 
 // decide returns the change of terms of an object, or nil if its terms are as wanted.
-func (x *TermsChange) decide(
+func (tc *TermsChange) decide(
 	s *state.State, numbers *policyNumbers, name string,
 ) (event.Change, *api.Refusal, error) {
-	c, enrolled, err := s.Chain(x.Question.Number, name)
+	c, enrolled, err := s.Chain(tc.Question.Number, name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -41,18 +41,18 @@ func (x *TermsChange) decide(
 	if err != nil || !known {
 		return nil, nil, errs.Corrupt(err, "object %q has a chain but no budget", name)
 	}
-	if x.AsOf != 0 && o.Latest > x.AsOf {
-		changed, err := s.TermsChangedSince(o, x.AsOf)
-		if err != nil || slices.Contains(changed, x.Question.Number) {
+	if tc.AsOf != 0 && o.Latest > tc.AsOf {
+		changed, err := s.TermsChangedSince(o, tc.AsOf)
+		if err != nil || slices.Contains(changed, tc.Question.Number) {
 			return nil, nil, err
 		}
 	}
-	want := x.of(name)
+	want := tc.of(name)
 	if !want.Was.IsZero() && o.Cap != want.Was {
 		want.Cap = o.Cap
 	}
 	m, err := want.moveFrom(numbers, c.Policy, o.Cap)
-	if err != nil || !m.is {
+	if err != nil || !m.isChange {
 		return nil, nil, err
 	}
 	if more := m.more(s, want); more != nil {
@@ -64,6 +64,6 @@ func (x *TermsChange) decide(
 		number = numbers.define(*want.Policy)
 	}
 	return &event.TermsChanged{
-		Object: name, Question: x.Question.Number, Policy: number, Cap: m.to.Cap, Consent: want.Consent,
+		Object: name, Question: tc.Question.Number, Policy: number, Cap: m.to.Cap, Consent: want.Consent,
 	}, nil, nil
 }

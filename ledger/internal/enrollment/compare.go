@@ -52,18 +52,18 @@ const perSnapshot = 4096
 
 // Run compares the table with the ledger. It reads the rows and the objects of the ledger side by
 // side, both in the order of names.
-func (x *Comparison) Run(ctx context.Context) error {
-	rows, err := x.Table.open()
+func (c *Comparison) Run(ctx context.Context) error {
+	rows, err := c.Table.open()
 	if err != nil {
 		return err
 	}
 	for after, more := "", true; more; {
-		err := x.Engine.View(ctx, func(s *state.State) (err error) {
-			after, more, err = x.some(s, rows, after)
+		err := c.Engine.View(ctx, func(s *state.State) (err error) {
+			after, more, err = c.some(s, rows, after)
 			return err
 		})
 		if err == nil {
-			err = x.Between()
+			err = c.Between()
 		}
 		if err != nil {
 			return err
@@ -75,14 +75,14 @@ func (x *Comparison) Run(ctx context.Context) error {
 // some compares the objects of the ledger after a name, and those of the next rows, up to a limit.
 // It returns the last object of the ledger that was compared, and whether there are more objects or
 // rows.
-func (x *Comparison) some(s *state.State, rows *cursor, after string) (last string, more bool, err error) {
+func (c *Comparison) some(s *state.State, rows *cursor, after string) (last string, more bool, err error) {
 	listed, end, err := s.ObjectsAfter(after, perSnapshot)
 	if err != nil {
 		return "", false, err
 	}
 	numbers := &policyNumbers{state: s}
 	for read := 0; read < 2*perSnapshot; {
-		o := object{Comparison: x, state: s, numbers: numbers}
+		o := object{Comparison: c, state: s, numbers: numbers}
 		switch {
 		case len(listed) > 0 && (!rows.more || listed[0].Name <= rows.next.object):
 			o.known, o.Listed, after, listed = true, listed[0], listed[0].Name, listed[1:]
@@ -141,7 +141,7 @@ func (o *object) settleCaps() (err error) {
 	for _, row := range o.rows {
 		if !row.limit.IsZero() && !limit.IsZero() && row.limit != limit {
 			const text = "object %q has the cap %s in one row of the table, and %s in another: " +
-				"a cap is over all questions"
+				"a cap applies to all questions, so its rows must agree"
 			return errs.Invalid(text, o.Name, limit, row.limit)
 		}
 		if limit.IsZero() {
@@ -239,7 +239,7 @@ func (o *object) compareTerms(d *Difference, row row, m *membership) (err error)
 	case more != nil:
 		d.Kind, d.Refusal = Refused, change.now.Refuse(o.Name, change.to, more)
 		return nil
-	case !change.is:
+	case !change.isChange:
 		d.Terms.Cap = privacy.Epsilon{} // another row may change the cap after this enrolment
 		return nil
 	case m == nil:

@@ -18,22 +18,22 @@ import (
 type Enrolment struct {
 	Request
 	List
-	// Strangers leaves objects unchanged that were ever enrolled in the question or that have
+	// SkipFormer leaves objects unchanged that were ever enrolled in the question or that have
 	// withdrawn from all questions.
-	Strangers bool
-	New       bool // an object that the ledger knows already is an error
+	SkipFormer bool
+	New        bool // an object that the ledger knows already is an error
 }
 
 // Run executes the enrolment.
-func (x *Enrolment) Run(ctx context.Context) (request.Outcome, error) {
-	return x.run(ctx, x.Names, x.decide)
+func (e *Enrolment) Run(ctx context.Context) (request.Outcome, error) {
+	return e.run(ctx, e.Names, e.decide)
 }
 
 // decide returns the enrolment of an object, or nil if it is enrolled already.
-func (x *Enrolment) decide(
+func (e *Enrolment) decide(
 	s *state.State, numbers *policyNumbers, name string,
 ) (event.Change, *api.Refusal, error) {
-	c, already, err := s.Chain(x.Question.Number, name)
+	c, already, err := s.Chain(e.Question.Number, name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -41,16 +41,16 @@ func (x *Enrolment) decide(
 	if err != nil {
 		return nil, nil, err
 	}
-	if known && x.New {
+	if known && e.New {
 		return nil, nil, fmt.Errorf("object %q: %w", name, errs.ErrNotNew)
 	}
-	if x.Strangers {
+	if e.SkipFormer {
 		left, err := hasLeft(s, name, o)
 		if err != nil || left || already {
 			return nil, nil, err
 		}
 	}
-	terms := x.of(name)
+	terms := e.of(name)
 	limit, refusal, err := capOf(name, terms, o, known)
 	if err != nil || refusal != nil {
 		return nil, refusal, err
@@ -66,7 +66,7 @@ func (x *Enrolment) decide(
 	noise := c.Noise
 	switch {
 	case !already:
-		if noise, err = x.Rules.Noise.Of(x.Question); err != nil {
+		if noise, err = e.Rules.Noise.Of(e.Question); err != nil {
 			return nil, nil, err
 		}
 	case !defined || number != c.Policy:
@@ -82,7 +82,7 @@ func (x *Enrolment) decide(
 		number = numbers.define(under)
 	}
 	return &event.Enrolled{
-		Object: name, Question: x.Question.Number, Policy: number, Noise: noise, Cap: limit,
+		Object: name, Question: e.Question.Number, Policy: number, Noise: noise, Cap: limit,
 	}, nil, nil
 }
 

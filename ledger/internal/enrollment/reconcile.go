@@ -106,146 +106,146 @@ const (
 )
 
 // Plan returns what Run would do.
-func (x *Reconciliation) Plan(ctx context.Context) (*Report, error) {
-	x.report = &Report{Questions: map[uint32]*api.Reconciled{}}
-	if err := x.compare(ctx, x.report.add, func() error { return nil }); err != nil {
+func (rc *Reconciliation) Plan(ctx context.Context) (*Report, error) {
+	rc.report = &Report{Questions: map[uint32]*api.Reconciled{}}
+	if err := rc.compare(ctx, rc.report.add, func() error { return nil }); err != nil {
 		return nil, err
 	}
-	if x.Withdraw {
-		x.report.Withdrawn = x.report.Gone.Count
+	if rc.Withdraw {
+		rc.report.Withdrawn = rc.report.Gone.Count
 	}
-	return x.report, nil
+	return rc.report, nil
 }
 
 // Run changes the ledger in parts. It compares the table again as it goes, and executes the
 // differences that it finds then.
-func (x *Reconciliation) Run(ctx context.Context, plan *Report) (*Report, error) {
-	x.total = plan.Withdrawn
+func (rc *Reconciliation) Run(ctx context.Context, plan *Report) (*Report, error) {
+	rc.total = plan.Withdrawn
 	for _, q := range plan.Questions {
-		x.total += q.New.Count + q.Changed.Count
+		rc.total += q.New.Count + q.Changed.Count
 	}
-	if x.total == 0 {
+	if rc.total == 0 {
 		return plan, nil
 	}
 	id, err := uuid.NewRandom()
 	if err != nil {
-		return nil, fmt.Errorf("a key: %w", err)
+		return nil, fmt.Errorf("reconcile: generating a key: %w", err)
 	}
-	x.key, x.report = "reconcile "+id.String(), &Report{Questions: map[uint32]*api.Reconciled{}}
-	if err := x.compare(ctx, x.note, func() error { return x.flush(ctx, state.PartSize) }); err != nil {
+	rc.key, rc.report = "reconcile "+id.String(), &Report{Questions: map[uint32]*api.Reconciled{}}
+	if err := rc.compare(ctx, rc.note, func() error { return rc.flush(ctx, state.PartSize) }); err != nil {
 		return nil, err
 	}
-	return x.report, x.flush(ctx, 1)
+	return rc.report, rc.flush(ctx, 1)
 }
 
 // compare compares the table with the ledger, and sets the number of enrolled objects in the
 // report.
-func (x *Reconciliation) compare(ctx context.Context, found func(Difference), between func() error) error {
-	c := Comparison{Executor: x.Executor, Table: x.Table, AsOf: x.AsOf, Found: found, Between: between}
+func (rc *Reconciliation) compare(ctx context.Context, found func(Difference), between func() error) error {
+	c := Comparison{Executor: rc.Executor, Table: rc.Table, AsOf: rc.AsOf, Found: found, Between: between}
 	err := c.Run(ctx)
-	x.report.Present = c.Present
+	rc.report.Present = c.Present
 	return err
 }
 
 // note adds a difference to the report, and to the next part if the ledger must be changed.
-func (x *Reconciliation) note(d Difference) {
-	x.report.add(d)
+func (rc *Reconciliation) note(d Difference) {
+	rc.report.add(d)
 	switch {
-	case d.Kind == Gone && x.Withdraw:
-		x.gone = append(x.gone, d.Object)
-		x.waiting++
+	case d.Kind == Gone && rc.Withdraw:
+		rc.gone = append(rc.gone, d.Object)
+		rc.waiting++
 	case d.Kind == Changed:
-		x.add(termsChange, d.Question, d.Object, d.Terms)
-		x.waiting++
+		rc.add(termsChange, d.Question, d.Object, d.Terms)
+		rc.waiting++
 	case d.Kind == New:
 		if d.Later {
-			x.add(capChange, d.Question, d.Object, Terms{Cap: d.Terms.Cap, Consent: d.Terms.Consent, Was: d.Terms.Was})
+			rc.add(capChange, d.Question, d.Object, Terms{Cap: d.Terms.Cap, Consent: d.Terms.Consent, Was: d.Terms.Was})
 			d.Terms.Cap = Terms{}.Cap // unchanged
 		}
-		x.add(enrolment, d.Question, d.Object, d.Terms)
-		x.waiting++
+		rc.add(enrolment, d.Question, d.Object, d.Terms)
+		rc.waiting++
 	}
 }
 
 // add adds an object to a step of the next part.
-func (x *Reconciliation) add(step int, question uint32, object string, t Terms) {
-	if x.pending[step] == nil {
-		x.pending[step] = map[uint32]*List{}
+func (rc *Reconciliation) add(step int, question uint32, object string, t Terms) {
+	if rc.pending[step] == nil {
+		rc.pending[step] = map[uint32]*List{}
 	}
-	if x.pending[step][question] == nil {
-		x.pending[step][question] = &List{}
+	if rc.pending[step][question] == nil {
+		rc.pending[step][question] = &List{}
 	}
-	x.pending[step][question].add(object, t)
+	rc.pending[step][question].add(object, t)
 }
 
 // flush executes the pending part if it has at least the given number of objects.
-func (x *Reconciliation) flush(ctx context.Context, enough int) error {
-	if x.waiting < enough {
+func (rc *Reconciliation) flush(ctx context.Context, enough int) error {
+	if rc.waiting < enough {
 		return nil
 	}
-	for step := range x.pending {
-		for _, question := range slices.Sorted(maps.Keys(x.pending[step])) {
-			if err := x.execute(ctx, step, question); err != nil {
+	for step := range rc.pending {
+		for _, question := range slices.Sorted(maps.Keys(rc.pending[step])) {
+			if err := rc.execute(ctx, step, question); err != nil {
 				return err
 			}
 		}
-		x.pending[step] = nil
+		rc.pending[step] = nil
 	}
-	if len(x.gone) > 0 {
-		w := Withdrawal{Request: x.request(nil), Names: x.gone, AsOf: x.AsOf}
+	if len(rc.gone) > 0 {
+		w := Withdrawal{Request: rc.request(nil), Names: rc.gone, AsOf: rc.AsOf}
 		out, err := w.Run(ctx)
 		if err != nil {
 			return err
 		}
-		x.report.Withdrawn += int(out.Counts[Done])
-		x.advance(len(x.gone))
+		rc.report.Withdrawn += int(out.Counts[Done])
+		rc.advance(len(rc.gone))
 	}
-	x.gone, x.waiting = nil, 0
+	rc.gone, rc.waiting = nil, 0
 	return nil
 }
 
 // execute executes a step of the part in a question.
-func (x *Reconciliation) execute(ctx context.Context, step int, question uint32) error {
-	q, err := engine.Read(ctx, x.Engine, func(s *state.State) (*event.Question, error) { return s.Question(question) })
+func (rc *Reconciliation) execute(ctx context.Context, step int, question uint32) error {
+	q, err := engine.Read(ctx, rc.Engine, func(s *state.State) (*event.Question, error) { return s.Question(question) })
 	if err != nil {
 		return err
 	}
-	list := *x.pending[step][question]
+	list := *rc.pending[step][question]
 	var out request.Outcome
 	if step == enrolment {
-		e := Enrolment{Request: x.request(q), List: list, Strangers: true}
+		e := Enrolment{Request: rc.request(q), List: list, SkipFormer: true}
 		out, err = e.Run(ctx)
 	} else {
-		c := TermsChange{Request: x.request(q), List: list, AsOf: x.AsOf}
+		c := TermsChange{Request: rc.request(q), List: list, AsOf: rc.AsOf}
 		out, err = c.Run(ctx)
 	}
 	if err != nil {
 		return err
 	}
 	for _, refusal := range out.Refused {
-		x.report.refuse(x.report.in(question), refusal)
+		rc.report.refuse(rc.report.in(question), refusal)
 	}
 	if step == capChange {
-		x.advance(0) // its objects are counted by the enrolment
+		rc.advance(0) // its objects are counted by the enrolment
 	} else {
-		x.advance(len(list.Names))
+		rc.advance(len(list.Names))
 	}
 	return nil
 }
 
 // request returns a request with a new key. A repeated reconciliation needs no old keys: it finds
 // no difference where the ledger was changed already.
-func (x *Reconciliation) request(q *event.Question) Request {
-	x.requests++
+func (rc *Reconciliation) request(q *event.Question) Request {
+	rc.requests++
 	return Request{
-		Executor: x.Executor, Key: fmt.Sprintf("%s %d", x.key, x.requests), Id: event.NewForm("reconcile").Finish(),
+		Executor: rc.Executor, Key: fmt.Sprintf("%s %d", rc.key, rc.requests), Id: event.NewForm("reconcile").Finish(),
 		Question: q, Partial: true,
 	}
 }
 
 // advance reports progress of n more objects.
-func (x *Reconciliation) advance(n int) {
-	if x.done += n; x.Progress != nil {
-		x.Progress(x.done, max(x.done, x.total))
+func (rc *Reconciliation) advance(n int) {
+	if rc.done += n; rc.Progress != nil {
+		rc.Progress(rc.done, max(rc.done, rc.total))
 	}
 }

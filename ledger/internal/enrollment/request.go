@@ -34,15 +34,15 @@ type decision func(s *state.State, numbers *policyNumbers, name string) (event.C
 
 // run executes a request for objects, which must be sorted.
 func (r *Request) run(ctx context.Context, objects []string, decide decision) (request.Outcome, error) {
-	x := &deciding{r, decide}
+	d := &deciding{r, decide}
 	p := request.Panel{Names: objects}
 	if r.Question != nil {
 		p.Question = r.Question.Number
 	}
 	if r.DryRun {
-		return x.dryRun(ctx, p)
+		return d.dryRun(ctx, p)
 	}
-	done, err := r.Bulk(ctx, request.Bulk{Key: r.Key, Id: r.Id, Panel: p, Progress: r.Progress, Work: x})
+	done, err := r.Bulk(ctx, request.Bulk{Key: r.Key, Id: r.Id, Panel: p, Progress: r.Progress, Work: d})
 	return done, callback.Report(err)
 }
 
@@ -54,21 +54,21 @@ type deciding struct {
 }
 
 // Precheck implements [request.Work].
-func (x *deciding) Precheck(ctx context.Context, p request.Panel, after string) (total int, err error) {
+func (d *deciding) Precheck(ctx context.Context, p request.Panel, after string) (total int, err error) {
 	var refused request.RefusalList
-	counts, err := x.survey(ctx, p, after, &refused)
+	counts, err := d.survey(ctx, p, after, &refused)
 	if err == nil {
-		err = x.refuse(refused)
+		err = d.refuse(refused)
 	}
 	return int(counts[Done]+counts[Unchanged]) + refused.Count(), err
 }
 
 // survey decides about the objects after a name, and records nothing.
-func (x *deciding) survey(
+func (d *deciding) survey(
 	ctx context.Context, p request.Panel, after string, refused *request.RefusalList,
 ) (counts event.Counts, err error) {
-	err = x.EachPart(ctx, &p, after, func(s *state.State, names []string) error {
-		part, err := x.part(s, names)
+	err = d.EachPart(ctx, &p, after, func(s *state.State, names []string) error {
+		part, err := d.part(s, names)
 		for i, n := range part.Counts {
 			counts[i] += n
 		}
@@ -79,36 +79,36 @@ func (x *deciding) survey(
 }
 
 // dryRun returns what the request would do. The host's log and observer do not get its refusals.
-func (x *deciding) dryRun(ctx context.Context, p request.Panel) (out request.Outcome, err error) {
-	refused := request.NewRefusals(x.Partial)
-	out.Counts, err = x.survey(ctx, p, "", &refused)
-	if err == nil && len(refused.Listed) > 0 && !x.Partial {
-		err = refused.Error(x.Question)
+func (d *deciding) dryRun(ctx context.Context, p request.Panel) (out request.Outcome, err error) {
+	refused := request.NewRefusals(d.Partial)
+	out.Counts, err = d.survey(ctx, p, "", &refused)
+	if err == nil && len(refused.Listed) > 0 && !d.Partial {
+		err = refused.Error(d.Question)
 	}
-	out.Refused, out.Left = refused.Listed, refused.Count()
+	out.Refused, out.RefusedCount = refused.Listed, refused.Count()
 	return out, err
 }
 
 // Truths does nothing, because none of these requests needs true values.
-func (x *deciding) Truths(context.Context, string) error { return nil }
+func (d *deciding) Truths(context.Context, string) error { return nil }
 
 // Decide implements [request.Work].
-func (x *deciding) Decide(s *state.State, names []string) (request.Part, error) {
-	p, err := x.part(s, names)
+func (d *deciding) Decide(s *state.State, names []string) (request.Part, error) {
+	p, err := d.part(s, names)
 	if err == nil {
-		err = x.refuse(request.Refusals(p.Refused...))
+		err = d.refuse(request.Refusals(p.Refused...))
 	}
 	return p, err
 }
 
 // part decides about some objects.
-func (x *deciding) part(s *state.State, names []string) (p request.Part, err error) {
-	if x.Question != nil {
-		p.Question = x.Question.Number
+func (d *deciding) part(s *state.State, names []string) (p request.Part, err error) {
+	if d.Question != nil {
+		p.Question = d.Question.Number
 	}
 	numbers := policyNumbers{state: s}
 	for _, name := range names {
-		c, refusal, err := x.decide(s, &numbers, name)
+		c, refusal, err := d.decide(s, &numbers, name)
 		switch {
 		case err != nil:
 			return p, err
@@ -126,9 +126,9 @@ func (x *deciding) part(s *state.State, names []string) (p request.Part, err err
 }
 
 // refuse returns the error of a request that is not partial and has refused objects.
-func (x *deciding) refuse(refused request.RefusalList) error {
-	if x.Partial || len(refused.Listed) == 0 {
+func (d *deciding) refuse(refused request.RefusalList) error {
+	if d.Partial || len(refused.Listed) == 0 {
 		return nil
 	}
-	return x.Refuse(x.Key, "", x.Question, privacy.Epsilon{}, &refused, &rules.TruthFaults{})
+	return d.Refuse(d.Key, "", d.Question, privacy.Epsilon{}, &refused, &rules.TruthFaults{})
 }

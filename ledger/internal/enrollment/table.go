@@ -30,7 +30,7 @@ type Table struct {
 const (
 	tableMemory = 32 << 20 // about how many bytes of a table are in memory
 	tableBucket = "rows"   // the bucket of the rows
-	mostKnown   = 1024     // largest number of policies that are kept
+	maxPolicies = 1024     // largest number of policies that are kept
 )
 
 // NewTable returns an empty table that can be compared with a ledger.
@@ -87,7 +87,7 @@ func (t *Table) Add(ctx context.Context, object, question string, terms Terms) e
 	return t.rows.Update(func(w kv.Writer) error {
 		before, err := w.Get(tableBucket, key)
 		if err == nil && before != nil {
-			err = errs.Invalid("object %q is twice in the table, in question %q", object, question)
+			err = errs.Invalid("the table has two rows for object %q in question %q", object, question)
 		}
 		if err != nil {
 			return err
@@ -98,7 +98,7 @@ func (t *Table) Add(ctx context.Context, object, question string, terms Terms) e
 
 // keep keeps a policy for later rows.
 func (t *Table) keep(text string, p *policy.Policy) {
-	if len(t.policies) >= mostKnown {
+	if len(t.policies) >= maxPolicies {
 		clear(t.policies)
 	}
 	t.policies[text] = p
@@ -144,7 +144,7 @@ func (c *cursor) step() error {
 	}
 	name, question, found := strings.Cut(string(key), "\x00")
 	if !found || len(question) != 4 {
-		return errors.New("a row of the table has a key that none has")
+		return errors.New("a row of the temporary table has an invalid key")
 	}
 	d := &wire.Decoder{Rest: value}
 	c.next = row{name, binary.BigEndian.Uint32([]byte(question)), d.Text(), d.Epsilon(), d.Text()}

@@ -121,10 +121,10 @@ func (n *policyNumbers) note(p policy.Policy, number uint32) {
 
 // move is a change of the terms of a chain and its object.
 type move struct {
-	is      bool // the terms differ
-	now, to rules.Agreed
-	number  uint32 // of the policy, if it is defined
-	defined bool
+	isChange bool // the terms differ
+	now, to  rules.Agreed
+	number   uint32 // of the policy, if it is defined
+	defined  bool
 }
 
 // moveFrom returns the change to these terms from a policy and a cap.
@@ -139,7 +139,7 @@ func (t Terms) moveFrom(numbers *policyNumbers, under uint32, limit privacy.Epsi
 			return m, err
 		}
 	}
-	if m.is = !m.defined || m.number != under || m.to.Cap != limit; !m.is {
+	if m.isChange = !m.defined || m.number != under || m.to.Cap != limit; !m.isChange {
 		return m, nil
 	}
 	if m.now.Policy, err = numbers.state.Policy(under); err != nil {
@@ -155,7 +155,7 @@ func (t Terms) moveFrom(numbers *policyNumbers, under uint32, limit privacy.Epsi
 // It compares from the time of the clock, so that a clock that has gone back does not count what
 // policies allowed until then.
 func (m *move) more(s *state.State, wanted Terms) error {
-	if !m.is || wanted.Consent != "" {
+	if !m.isChange || wanted.Consent != "" {
 		return nil
 	}
 	return m.now.More(s.Known, m.to, rules.Earlier(s.Clock, s.Now))

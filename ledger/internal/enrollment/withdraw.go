@@ -19,18 +19,18 @@ type Withdrawal struct {
 }
 
 // Run executes the withdrawal.
-func (x *Withdrawal) Run(ctx context.Context) (request.Outcome, error) {
-	return x.run(ctx, x.Names, x.decide)
+func (w *Withdrawal) Run(ctx context.Context) (request.Outcome, error) {
+	return w.run(ctx, w.Names, w.decide)
 }
 
 // decide returns the withdrawal of an object, or nil if the object is not to be withdrawn.
-func (x *Withdrawal) decide(s *state.State, _ *policyNumbers, name string) (event.Change, *api.Refusal, error) {
+func (w *Withdrawal) decide(s *state.State, _ *policyNumbers, name string) (event.Change, *api.Refusal, error) {
 	o, known, err := s.Object(name)
 	if err != nil || !known {
 		return nil, nil, err
 	}
 	all, err := membershipsOf(s, name, o)
-	if err != nil || participationOf(all, x.AsOf) != inOld {
+	if err != nil || participationOf(all, w.AsOf) != inOld {
 		return nil, nil, err
 	}
 	return &event.Withdrawn{Object: name}, nil, nil
@@ -58,7 +58,7 @@ func membershipsIn(s *state.State, o state.Listed) (all []membership, err error)
 	for _, number := range o.Questions {
 		c, found, err := s.Chain(number, o.Name)
 		if err != nil || !found {
-			return nil, errs.Corrupt(err, "object %q has lost its chain in question %d", o.Name, number)
+			return nil, errs.Corrupt(err, "object %q: its chain in question %d is missing", o.Name, number)
 		}
 		all = append(all, membership{question: number, policy: c.Policy, enrolled: c.Enrolled, in: !o.Withdrew(c)})
 	}

@@ -76,7 +76,7 @@ func applyKind(s *state.State, ev event.Event) error {
 	case *event.Settled:
 		return with(s, c, ev, check.Settled, applySettled)
 	}
-	return errs.Corrupt(nil, "event %d is of an unknown kind", ev.Number)
+	return errs.Corrupt(nil, "event %d has an unknown kind", ev.Number)
 }
 
 // checking returns an error for an event that is not possible. Otherwise it returns what it found,

@@ -15,7 +15,7 @@ func applyCreated(s *state.State, c *event.Created, ev event.Event) error {
 
 // applyTruthKey records that there is a truth key.
 func applyTruthKey(s *state.State, c *event.TruthKeySet, _ event.Event) error {
-	s.Keyed = state.TruthKeyUnknown // read again, because a forged log may lack this event
+	s.TruthKey = state.TruthKeyUnknown // read again, because a forged log may lack this event
 	return s.Put(state.BucketMeta, []byte(state.KeyTruthKey), slices.Clone(c.Check[:]))
 }
 

@@ -10,15 +10,15 @@ import (
 // the fold of the log. The remaining events of the object yield only what its forgotten event says,
 // and requests whose contents no event has any more.
 func eraseForgotten(s *state.State) error {
-	x := eraser{State: s, first: s.Counters.Events}
+	e := eraser{State: s, first: s.Counters.Events}
 	none := func(event.Entry) error { return nil }
-	if err := x.eraseFrom(s.Linked.EraseNamed, none); err != nil {
+	if err := e.eraseFrom(s.Linked.EraseNamed, none); err != nil {
 		return err
 	}
-	if err := x.eraseFrom(s.Linked.Erase, x.eraseNames); err != nil {
+	if err := e.eraseFrom(s.Linked.Erase, e.eraseNames); err != nil {
 		return err
 	}
-	return x.eraseFrom(s.Linked.EraseRequests, none)
+	return e.eraseFrom(s.Linked.EraseRequests, none)
 }
 
 // eraser erases the events about an object, from the last to the first.
@@ -29,19 +29,19 @@ type eraser struct {
 
 // eraseFrom erases an event and those linked before it. It calls visit for each event before
 // erasing it.
-func (x *eraser) eraseFrom(number uint64, visit func(event.Entry) error) error {
+func (e *eraser) eraseFrom(number uint64, visit func(event.Entry) error) error {
 	for number != 0 {
-		n, err := x.Entry(number)
+		n, err := e.Entry(number)
 		if err != nil {
 			return err
 		}
 		if n.Erased != nil || n.Previous >= number {
-			return errs.Corrupt(nil, "event %d was erased before, or follows on event %d", number, n.Previous)
+			return errs.Corrupt(nil, "event %d was erased before, or is linked to event %d, which is not before it", number, n.Previous)
 		}
 		if err := visit(n); err != nil {
 			return err
 		}
-		if err := x.PutEntry(n.Erase()); err != nil {
+		if err := e.PutEntry(n.Erase()); err != nil {
 			return err
 		}
 		number = n.Previous
@@ -52,40 +52,40 @@ func (x *eraser) eraseFrom(number uint64, visit func(event.Entry) error) error {
 // eraseNames erases the names and digests of several objects in the request of an event. Otherwise
 // the names of the other objects and a guess would suffice to find out that the object was one of
 // them. Those of open requests are erased before.
-func (x *eraser) eraseNames(about event.Entry) error {
-	if about.Number >= x.first {
+func (e *eraser) eraseNames(about event.Entry) error {
+	if about.Number >= e.first {
 		return nil // it is an event of the request handled last
 	}
-	settled, err := x.settledAt(&about.Event)
+	settled, err := e.settledAt(&about.Event)
 	if err != nil {
 		return err
 	}
-	n, err := x.Entry(settled)
+	n, err := e.Entry(settled)
 	if err != nil {
 		return err
 	}
 	end, is := n.Change.(*event.Settled)
 	if !is || end.First > about.Number {
-		return errs.Corrupt(nil, "event %d was settled by no request", about.Number)
+		return errs.Corrupt(nil, "no request settled event %d", about.Number)
 	}
-	x.first = end.First
+	e.first = end.First
 	if end.Answer != 0 {
-		return x.eraseAnswers(end.Answer)
+		return e.eraseAnswers(end.Answer)
 	}
 	if end.Named && n.Erased == nil {
-		return x.PutEntry(n.Erase())
+		return e.PutEntry(n.Erase())
 	}
 	return nil
 }
 
 // settledAt returns the number of the event that settles the request of an event. For a sale or
 // reservation it computes the number, because there may be very many events in between.
-func (x *eraser) settledAt(ev *event.Event) (uint64, error) {
+func (e *eraser) settledAt(ev *event.Event) (uint64, error) {
 	sale, is := event.ShareOf(ev.Change)
 	if !is {
-		return x.SettledAfter(ev.Number)
+		return e.SettledAfter(ev.Number)
 	}
-	r, err := x.Sale(sale)
+	r, err := e.Sale(sale)
 	if err != nil {
 		return 0, err
 	}
@@ -93,7 +93,7 @@ func (x *eraser) settledAt(ev *event.Event) (uint64, error) {
 	if ev.Change.Kind() == event.KindHeld {
 		begun = r.Granted
 	}
-	first, err := x.Event(begun)
+	first, err := e.Event(begun)
 	if err != nil {
 		return 0, err
 	}
@@ -108,28 +108,28 @@ func (x *eraser) settledAt(ev *event.Event) (uint64, error) {
 
 // eraseAnswers erases the panel of an answer, and of all other answers to the same query about it.
 // It also deletes their record.
-func (x *eraser) eraseAnswers(number uint64) error {
-	ev, err := x.Event(number)
+func (e *eraser) eraseAnswers(number uint64) error {
+	ev, err := e.Event(number)
 	made, is := ev.Change.(*event.Answered)
 	if err != nil || !is {
-		return errs.Corrupt(err, "event %d is no answer", number)
+		return errs.Corrupt(err, "event %d is not an answer", number)
 	}
 	if ev.Erased != nil {
 		return nil
 	}
 	key := state.AnswerKey(made.Question, made.Query, made.Panel)
-	all, _, err := x.Answers(key)
+	all, _, err := e.Answers(key)
 	if err != nil {
 		return err
 	}
 	for _, a := range all {
-		n, err := x.Entry(a.Event)
+		n, err := e.Entry(a.Event)
 		if err != nil {
 			return err
 		}
-		if err := x.PutEntry(n.Erase()); err != nil {
+		if err := e.PutEntry(n.Erase()); err != nil {
 			return err
 		}
 	}
-	return x.Writer.Delete(state.BucketAnswers, key)
+	return e.Writer.Delete(state.BucketAnswers, key)
 }

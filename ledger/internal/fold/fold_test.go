@@ -55,8 +55,8 @@ func folded(log []event.Event) (*kv.Memory, error) {
 	})
 }
 
-// A ledger is the fold of its log, to the byte, also of one in which people are forgotten.
-func TestALedgerIsTheFoldOfItsLog(t *testing.T) {
+// The fold of the log equals the ledger byte for byte, including a ledger with forgotten objects.
+func TestApply_WholeLog_YieldsTheLedger(t *testing.T) {
 	records, log := logOf(t)
 	store, err := folded(log)
 	if err != nil {
@@ -102,12 +102,12 @@ func TestRecord_CallerHasLeft_IsNotInterrupted(t *testing.T) {
 	}))
 }
 
-// unordered tells whether an event may stand before or behind its neighbour: of what is erased
-// nobody knows whom it was about, and a chain is bound at any place before its response.
+// unordered reports whether an event may be before or after its neighbour. The object of an erased
+// event is unknown, and a chain is bound anywhere before its response.
 func unordered(ev event.Event) bool { return ev.Erased != nil || ev.Change.Kind() == event.KindBound }
 
-// A log in which an event is missing, stands twice, or has changed places with the next is refused.
-func TestApplyRefusesALogOfOtherEvents(t *testing.T) {
+// A log with a missing, repeated or swapped event is refused.
+func TestApply_EventMissingTwiceOrSwapped_IsCorrupt(t *testing.T) {
 	_, log := logOf(t)
 	for name, change := range map[string]func(log []event.Event, i int) []event.Event{
 		"missing": func(log []event.Event, i int) []event.Event { return slices.Delete(log, i, i+1) },

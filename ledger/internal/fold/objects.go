@@ -31,7 +31,7 @@ func applyEnrolled(s *state.State, c *event.Enrolled, ev event.Event, m check.Me
 			return err
 		}
 	}
-	if !m.IsBack {
+	if !m.HasChain {
 		s.Counters.Chains++
 		m.Object.Chains++
 	}

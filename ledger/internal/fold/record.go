@@ -25,7 +25,7 @@ func Record(s *state.State, changes []event.Change) (first, last uint64, err err
 	first = s.Counters.Events + 1
 	for i, c := range changes {
 		if end, is := c.(*event.Settled); is {
-			end.Spent = s.Counters.Underway.Spent
+			end.Spent = s.Counters.InProgress.Spent
 		}
 		ev := event.Event{Number: s.Counters.Events + 1, Time: s.Now, Change: c, Salt: nextSalt(s, len(changes)-i)}
 		if err := Append(s, ev); err != nil {
@@ -39,14 +39,14 @@ func Record(s *state.State, changes []event.Change) (first, last uint64, err err
 // nextSalt returns a new salt. needed is the number of salts that are needed at least, including
 // this one.
 func nextSalt(s *state.State, needed int) event.Salt {
-	if len(s.Salted) == 0 {
-		n := min(max(needed, s.Coming), saltsAtOnce) * len(event.Salt{})
-		s.Salting = slices.Grow(s.Salting[:0], n)
-		s.Salted = s.Salting[:n]
-		s.Salts(s.Salted)
+	if len(s.UnusedSalts) == 0 {
+		n := min(max(needed, s.EventsAhead), saltsAtOnce) * len(event.Salt{})
+		s.SaltMemory = slices.Grow(s.SaltMemory[:0], n)
+		s.UnusedSalts = s.SaltMemory[:n]
+		s.Salts(s.UnusedSalts)
 	}
-	salt := event.Salt(s.Salted)
-	s.Salted = s.Salted[len(salt):]
+	salt := event.Salt(s.UnusedSalts)
+	s.UnusedSalts = s.UnusedSalts[len(salt):]
 	return salt
 }
 
@@ -69,7 +69,7 @@ func Append(s *state.State, ev event.Event) error {
 		return err
 	}
 	if s.Journaled {
-		s.Records = append(s.Records, s.Bare.Keep(written.Bare()))
+		s.Records = append(s.Records, s.RecordMemory.Keep(written.Bare()))
 	}
 	return add(s, ev.Number, written, hashes)
 }
@@ -106,24 +106,24 @@ type Reader struct {
 	made     []tlog.Hash      // memory for hashes
 }
 
-// mostHashes is the largest number of hashes for which memory is allocated in advance.
-const mostHashes = 1024
+// maxHashes is the largest number of hashes for which memory is allocated in advance.
+const maxHashes = 1024
 
 // Read reads the next event. The result shares the memory of bare and of texts.
-func (x *Reader) Read(bare []byte, texts *wire.Texts) (e Recorded, err error) {
-	if e.event, e.written, err = event.ReadBare(x.Frontier.Size()+1, bare, texts); err != nil {
+func (r *Reader) Read(bare []byte, texts *wire.Texts) (e Recorded, err error) {
+	if e.event, e.written, err = event.ReadBare(r.Frontier.Size()+1, bare, texts); err != nil {
 		return e, err
 	}
-	hashes, err := x.Frontier.Append(e.written.Leaf())
+	hashes, err := r.Frontier.Append(e.written.Leaf())
 	if err != nil {
 		return e, err
 	}
-	if cap(x.made)-len(x.made) < len(hashes) {
-		x.made = make([]tlog.Hash, 0, len(hashes)+min(2*cap(x.made), mostHashes))
+	if cap(r.made)-len(r.made) < len(hashes) {
+		r.made = make([]tlog.Hash, 0, len(hashes)+min(2*cap(r.made), maxHashes))
 	}
-	from := len(x.made)
-	x.made = append(x.made, hashes...)
-	e.hashes = slices.Clip(x.made[from:])
+	from := len(r.made)
+	r.made = append(r.made, hashes...)
+	e.hashes = slices.Clip(r.made[from:])
 	return e, nil
 }
 

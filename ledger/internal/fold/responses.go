@@ -19,9 +19,9 @@ func applyReleased(s *state.State, c *event.Released, ev event.Event, d check.Dr
 
 // addLevel adds a level to a chain, and its cost to the spent budget of the object.
 func addLevel(s *state.State, d *check.Draw, l state.Level) error {
-	d.Chain.Levels = slices.Insert(d.Chain.Levels, d.Place, l)
+	d.Chain.Levels = slices.Insert(d.Chain.Levels, d.Index, l)
 	d.Object.Spent = state.Plus(d.Object.Spent, d.Cost)
-	return s.CountLevel(d.Question, d.Chain.Levels, d.Place)
+	return s.CountLevel(d.Question, d.Chain.Levels, d.Index)
 }
 
 // applyBound binds a chain to its true value.

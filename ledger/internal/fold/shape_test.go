@@ -13,7 +13,7 @@ import (
 // braces.
 const longestEffect = 20
 
-// An effect is short and checks nothing: whatever refuses an event is in package check.
+// A function that applies an event is short and checks nothing. All checks are in package check.
 func TestEffects_AreShortAndCheckNothing(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {

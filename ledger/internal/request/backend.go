@@ -51,7 +51,7 @@ func (b Backend) Now() time.Time {
 // DrawBy replaces the samplers of the ledger by those that are set in d.
 func (e *Executor) DrawBy(d Draws) {
 	if d.Values != nil {
-		e.Engine.Chances.Sampler = d.Values
+		e.Engine.Chances.Values = d.Values
 	}
 	if d.Outputs != nil {
 		e.Engine.Chances.Outputs = d.Outputs

@@ -16,23 +16,23 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// mostLevels is the largest number of lost levels listed for one object and question. The highest
+// maxLostLevels is the largest number of lost levels listed for one object and question. The highest
 // levels are listed.
-const mostLevels = 100
+const maxLostLevels = 100
 
 // refuseLoss returns a [*api.DisplacedError] if charging the objects removes levels on offer from
 // the market, unless the request accepts that loss.
-func (x *panelQuery) refuseLoss(s *state.State, names []string, at time.Time) error {
-	if x.request.AcceptLoss {
+func (q *panelQuery) refuseLoss(s *state.State, names []string, at time.Time) error {
+	if q.request.AcceptLoss {
 		return nil
 	}
-	lost, err := x.displaced(s, names, at)
+	lost, err := q.displaced(s, names, at)
 	if err != nil || len(lost) == 0 {
 		return err
 	}
-	key, question, epsilon := x.key, x.question.Name, x.epsilon.String()
+	key, question, epsilon := q.key, q.question.Name, q.epsilon.String()
 	return callback.WithReport(&api.DisplacedError{Question: question, Displaced: lost}, func() {
-		x.Engine.Log.Now(func(log *zerolog.Logger) {
+		q.Engine.Log.Now(func(log *zerolog.Logger) {
 			log.Info().Str("key", key).Str("question", question).Str("epsilon", epsilon).
 				Int("levels", len(lost)).Msg("refused: levels on offer would be displaced")
 		})
@@ -43,8 +43,8 @@ func (x *panelQuery) refuseLoss(s *state.State, names []string, at time.Time) er
 // each object once. It reads its chains in other questions only if the cap of the object may limit
 // them. Reserved levels are not lost, because the budget check of the charge leaves reservations
 // their budget.
-func (x *panelQuery) displaced(s *state.State, names []string, at time.Time) ([]api.Displaced, error) {
-	if x.cost.IsZero() {
+func (q *panelQuery) displaced(s *state.State, names []string, at time.Time) ([]api.Displaced, error) {
+	if q.cost.IsZero() {
 		return nil, nil
 	}
 	highest, err := highestMaximum(s)
@@ -53,12 +53,12 @@ func (x *panelQuery) displaced(s *state.State, names []string, at time.Time) ([]
 	}
 	sum := &losses{rows: map[lostLevel]*api.Displaced{}}
 	for _, name := range names {
-		questions, err := x.exposed(s, name, highest)
+		questions, err := q.exposed(s, name, highest)
 		if err != nil {
 			return nil, err
 		}
 		for _, number := range questions {
-			if err := x.addLosses(s, number, name, at, sum); err != nil {
+			if err := q.addLosses(s, number, name, at, sum); err != nil {
 				return nil, err
 			}
 		}
@@ -89,43 +89,43 @@ func highestMaximum(s *state.State) (highest privacy.Epsilon, err error) {
 // exposed returns the questions in which an object may lose levels. One is the question of the
 // request. The other questions of the object are added if the cap may limit them. That is so if
 // less than the highest maximum is left after the charge, or if reservations or raises hold budget.
-func (x *panelQuery) exposed(s *state.State, name string, highest privacy.Epsilon) ([]uint32, error) {
+func (q *panelQuery) exposed(s *state.State, name string, highest privacy.Epsilon) ([]uint32, error) {
 	var o state.Object
 	if _, err := s.ReadObject(name, &o); err != nil {
 		return nil, err
 	}
-	left := state.Minus(o.Cap, state.Plus(o.Spent, x.cost))
-	if len(o.Held) == 0 && len(x.Rules.Holds.List()) == 0 && !left.Less(highest) {
-		return []uint32{x.question.Number}, nil
+	left := state.Minus(o.Cap, state.Plus(o.Spent, q.cost))
+	if len(o.Held) == 0 && len(q.Rules.Holds.List()) == 0 && !left.Less(highest) {
+		return []uint32{q.question.Number}, nil
 	}
 	return s.QuestionsOf(name)
 }
 
 // addLosses adds the levels that an object would lose in a question to sum.
-func (x *panelQuery) addLosses(s *state.State, question uint32, name string, at time.Time, sum *losses) error {
-	q, err := s.Question(question)
+func (q *panelQuery) addLosses(s *state.State, question uint32, name string, at time.Time, sum *losses) error {
+	other, err := s.Question(question)
 	if err != nil {
 		return err
 	}
 	var o rules.Subject
-	out, err := rules.ReadSubject(s, q, name, x.epsilon, &o)
+	out, err := rules.ReadSubject(s, other, name, q.epsilon, &o)
 	if err != nil || out != nil {
 		return err
 	}
-	before, err := x.Rules.Market(s, q, &o, at)
+	before, err := q.Rules.Market(s, other, &o, at)
 	if err != nil || before.Ever.IsZero() {
 		return err
 	}
-	o.Object.Spent = state.Plus(o.Object.Spent, x.cost)
-	if question == x.question.Number {
-		o.Chain.Answered = state.Plus(o.Chain.Answered, x.cost)
+	o.Object.Spent = state.Plus(o.Object.Spent, q.cost)
+	if question == q.question.Number {
+		o.Chain.Answered = state.Plus(o.Chain.Answered, q.cost)
 	}
-	after, err := x.Rules.Market(s, q, &o, at)
+	after, err := q.Rules.Market(s, other, &o, at)
 	if err != nil {
 		return err
 	}
-	for _, level := range lost(q, &o, before, after) {
-		sum.add(q, level, rules.Due(o.Policy, &o.Chain, 0, level))
+	for _, level := range lost(other, &o, before, after) {
+		sum.add(other, level, rules.Due(o.Policy, &o.Chain, 0, level))
 	}
 	return nil
 }
@@ -134,8 +134,8 @@ func (x *panelQuery) addLosses(s *state.State, question uint32, name string, at 
 // either ever or at once.
 func lost(q *event.Question, o *rules.Subject, before, after rules.Market) []privacy.Epsilon {
 	sale := o.Policy.Terms()
-	levels := rules.Offers(q, sale, state.Higher(after.Ever, before.Now), before.Ever, mostLevels)
-	return append(levels, rules.Offers(q, sale, after.Now, before.Now, mostLevels-len(levels))...)
+	levels := rules.Offers(q, sale, state.Higher(after.Ever, before.Now), before.Ever, maxLostLevels)
+	return append(levels, rules.Offers(q, sale, after.Now, before.Now, maxLostLevels-len(levels))...)
 }
 
 // lostLevel is a level of a question.
@@ -144,7 +144,7 @@ type lostLevel struct {
 	epsilon  privacy.Epsilon
 }
 
-// losses sums the losses of all objects by level. It has at most twice [mostDisplaced] rows.
+// losses sums the losses of all objects by level. It has at most twice [maxDisplaced] rows.
 type losses struct {
 	rows  map[lostLevel]*api.Displaced
 	floor *lostLevel // this row and those after it are not listed
@@ -163,7 +163,7 @@ func (l *losses) add(q *event.Question, level privacy.Epsilon, price uint64) {
 	}
 	row := l.rows[at]
 	if row == nil {
-		if len(l.rows) == 2*mostDisplaced {
+		if len(l.rows) == 2*maxDisplaced {
 			l.cut()
 			l.add(q, level, price)
 			return
@@ -175,7 +175,7 @@ func (l *losses) add(q *event.Question, level privacy.Epsilon, price uint64) {
 	row.Revenue += int64(price) // at most MaxPanel times the largest price, 10¹²
 }
 
-// cut removes all rows but the first [mostDisplaced] in the order of compare. A removed row is
+// cut removes all rows but the first [maxDisplaced] in the order of compare. A removed row is
 // never added again, so that the counts of the rows that remain are complete.
 func (l *losses) cut() {
 	all := make([]lostLevel, 0, len(l.rows))
@@ -183,15 +183,15 @@ func (l *losses) cut() {
 		all = append(all, at)
 	}
 	slices.SortFunc(all, lostLevel.compare)
-	for _, at := range all[min(len(all), mostDisplaced):] {
+	for _, at := range all[min(len(all), maxDisplaced):] {
 		delete(l.rows, at)
 	}
-	l.floor = &all[mostDisplaced]
+	l.floor = &all[maxDisplaced]
 }
 
 // list returns the rows, sorted by question name and falling ε.
 func (l *losses) list() []api.Displaced {
-	if len(l.rows) > mostDisplaced {
+	if len(l.rows) > maxDisplaced {
 		l.cut()
 	}
 	var list []api.Displaced
@@ -204,6 +204,6 @@ func (l *losses) list() []api.Displaced {
 	return list
 }
 
-// mostDisplaced is the largest number of rows in a list of displaced levels. The rows of the
+// maxDisplaced is the largest number of rows in a list of displaced levels. The rows of the
 // highest ε are listed.
-const mostDisplaced = 1000
+const maxDisplaced = 1000

@@ -9,10 +9,10 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// However many levels objects lose, the list has those of the highest ε, each with all its objects,
-// in whatever order they come.
+// The list has the levels of the highest ε, each with all its objects, in any order in which they
+// are added.
 func TestLosses_ManyLevels_KeepsTheHighestWhole(t *testing.T) {
-	const levels, step = 5 * mostDisplaced, 7919 // which is prime to the number of levels
+	const levels, step = 5 * maxDisplaced, 7919 // which is prime to the number of levels
 	a, b := &event.Question{Number: 1, Name: "b"}, &event.Question{Number: 2, Name: "a"}
 	sum := &losses{rows: map[lostLevel]*api.Displaced{}}
 	for i := range 3 * levels {
@@ -21,13 +21,13 @@ func TestLosses_ManyLevels_KeepsTheHighestWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, q := range []*event.Question{a, b} {
-			if sum.add(q, at, 10); len(sum.rows) > 2*mostDisplaced {
+			if sum.add(q, at, 10); len(sum.rows) > 2*maxDisplaced {
 				t.Fatalf("%d rows are kept", len(sum.rows))
 			}
 		}
 	}
 	list := sum.list()
-	if len(list) != mostDisplaced {
+	if len(list) != maxDisplaced {
 		t.Fatalf("%d rows are listed", len(list))
 	}
 	for i, got := range list {

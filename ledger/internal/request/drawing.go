@@ -14,94 +14,94 @@ import (
 type drawing struct {
 	*protocol
 	hold     *rules.Hold     // keeps budget for the objects of later parts
-	given    state.Level     // the response that the last object got or had
+	level    state.Level     // the response that the last object got or had
 	released event.Released  // the event of the last response
-	recorded [2]event.Change // memory for that event and the one that binds the chain
+	changes  [2]event.Change // memory for that event and the one that binds the chain
 }
 
-// asking returns the request for one object, as of the instant at which the key was looked up.
-func (x *drawing) asking() rules.Asking {
-	return rules.Asking{Question: x.question, Epsilon: x.epsilon, At: x.at, Hold: x.hold}
+// objectRequest returns the request for one object, as of the instant at which the key was looked up.
+func (d *drawing) objectRequest() rules.Request {
+	return rules.Request{Question: d.question, Epsilon: d.epsilon, At: d.at, Hold: d.hold}
 }
 
 // assess reads an object into o and decides what the request means for it. If the request is
 // decided before its key is looked up, a refusal does not say which ε is possible instead.
-func (x *drawing) assess(
-	s *state.State, name string, ask rules.Asking, o *rules.Subject,
+func (d *drawing) assess(
+	s *state.State, name string, ask rules.Request, o *rules.Subject,
 ) (event.Verdict, *api.Refusal, error) {
-	if refusal, err := rules.ReadSubject(s, x.question, name, x.epsilon, o); err != nil || refusal != nil {
+	if refusal, err := rules.ReadSubject(s, d.question, name, d.epsilon, o); err != nil || refusal != nil {
 		return 0, refusal, err
 	}
-	v, refusal, err := x.Rules.Assess(s, o, ask)
-	if err == nil && refusal != nil && !x.prompt {
-		err = x.Rules.OrLess(s, o, ask, rules.Offered(x.question), refusal)
+	v, refusal, err := d.Rules.Assess(s, o, ask)
+	if err == nil && refusal != nil && !d.decidesFirst {
+		err = d.Rules.FindLargest(s, o, ask, rules.Offered(d.question), refusal)
 	}
 	return v, refusal, err
 }
 
 // answer draws or derives the response of one object, records it, and counts the verdict. It
 // records nothing if the response exists already or the object is refused.
-func (x *drawing) answer(s *state.State, name string, counts *event.Counts) (*api.Refusal, error) {
+func (d *drawing) answer(s *state.State, name string, counts *event.Counts) (*api.Refusal, error) {
 	var o rules.Subject
-	ask := x.asking()
-	ask.At = rules.Earlier(x.at, s.Clock)
-	v, refusal, err := x.assess(s, name, ask, &o)
+	ask := d.objectRequest()
+	ask.At = rules.Earlier(d.at, s.Clock)
+	v, refusal, err := d.assess(s, name, ask, &o)
 	if err != nil || refusal != nil {
 		return refusal, err
 	}
-	truth, asked := x.truths.Of(name)
+	truth, asked := d.trueValues.Of(name)
 	if v == event.Drawn {
 		switch {
 		case !asked:
 			return nil, errOvertaken
 		case truth == rules.NoTruth:
-			return x.refuseUntold(s, &o)
+			return d.refuseWithoutTruth(s, &o)
 		}
-		if err := x.checkTruth(x.question, &o.Chain, name, truth); err != nil {
+		if err := d.checkTruth(d.question, &o.Chain, name, truth); err != nil {
 			return nil, err
 		}
 	}
 	counts[v]++
 	if v == event.Reused {
-		x.given, _ = o.Chain.At(x.epsilon)
+		d.level, _ = o.Chain.At(d.epsilon)
 		return nil, nil
 	}
-	r, first, err := x.Rules.Respond(s.Chances, x.question, &o, x.epsilon, truth)
+	r, first, err := d.Rules.Respond(s.Samplers, d.question, &o, d.epsilon, truth)
 	if err != nil {
 		return nil, err
 	}
-	x.released = event.Released{Object: name, Question: x.question.Number, Epsilon: x.epsilon, Response: r}
-	_, last, err := fold.Record(s, append(append(x.recorded[:0], first...), &x.released))
-	x.given = state.NewLevel(x.epsilon, r.Value, last)
+	d.released = event.Released{Object: name, Question: d.question.Number, Epsilon: d.epsilon, Response: r}
+	_, last, err := fold.Record(s, append(append(d.changes[:0], first...), &d.released))
+	d.level = state.NewLevel(d.epsilon, r.Value, last)
 	return nil, err
 }
 
-// again returns the responses that are handed out again, or the zero value if there are none.
-func (x *drawing) again(counts event.Counts) event.Wanted {
+// reusedLevel returns the responses that are handed out again, or the zero value if there are none.
+func (d *drawing) reusedLevel(counts event.Counts) event.Wanted {
 	if counts[event.Reused] == 0 {
 		return event.Wanted{}
 	}
-	return event.Wanted{Question: x.question.Number, Epsilon: x.epsilon}
+	return event.Wanted{Question: d.question.Number, Epsilon: d.epsilon}
 }
 
-// refuseUntold returns the refusal of an object because the host has no true value of it.
-func (x *drawing) refuseUntold(s *state.State, o *rules.Subject) (*api.Refusal, error) {
-	refusal := rules.LacksTruth(o.Name, x.epsilon)
-	return refusal, x.Rules.OrLess(s, o, x.asking(), rules.Offered(x.question), refusal)
+// refuseWithoutTruth returns the refusal of an object because the host has no true value of it.
+func (d *drawing) refuseWithoutTruth(s *state.State, o *rules.Subject) (*api.Refusal, error) {
+	refusal := rules.LacksTruth(o.Name, d.epsilon)
+	return refusal, d.Rules.FindLargest(s, o, d.objectRequest(), rules.Offered(d.question), refusal)
 }
 
-// refuseAllUntold returns the refusals of objects that the host has no true value of. If an object
+// refuseAllWithoutTruth returns the refusals of objects that the host has no true value of. If an object
 // is now refused for another reason, that refusal is returned instead.
-func (x *drawing) refuseAllUntold(ctx context.Context, names []string) (refused []api.Refusal, err error) {
+func (d *drawing) refuseAllWithoutTruth(ctx context.Context, names []string) (refused []api.Refusal, err error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
-	err = x.Engine.View(ctx, func(s *state.State) error {
+	err = d.Engine.View(ctx, func(s *state.State) error {
 		for _, name := range names {
 			var o rules.Subject
-			refusal, err := rules.ReadSubject(s, x.question, name, x.epsilon, &o)
+			refusal, err := rules.ReadSubject(s, d.question, name, d.epsilon, &o)
 			if err == nil && refusal == nil {
-				refusal, err = x.refuseUntold(s, &o)
+				refusal, err = d.refuseWithoutTruth(s, &o)
 			}
 			if err != nil {
 				return err
@@ -114,21 +114,22 @@ func (x *drawing) refuseAllUntold(ctx context.Context, names []string) (refused 
 }
 
 // alternative adds to the error of a refused request what is possible instead.
-func (x *drawing) alternative(ctx context.Context, err error) error {
-	f := &forecast{Executor: x.Executor, bid: rules.Bid{Question: x.question}, panel: x.panel, untold: x.untold}
-	return f.alternative(ctx, err, x.epsilon)
+func (d *drawing) alternative(ctx context.Context, err error) error {
+	bid := rules.Bid{Question: d.question}
+	f := &forecast{Executor: d.Executor, bid: bid, panel: d.panel, withoutTruth: d.withoutTruth}
+	return f.alternative(ctx, err, d.epsilon)
 }
 
-// set checks a request for a level and prepares the drawing for it.
-func (x *drawing) set(ctx context.Context, e *Executor, own steps, r api.RaiseRequest, objects []string) (err error) {
-	if err := x.begin(e, own, r.Key); err != nil {
+// prepare checks a request for a level and prepares the drawing for it.
+func (d *drawing) prepare(ctx context.Context, e *Executor, own steps, r api.RaiseRequest, names []string) (err error) {
+	if err := d.begin(e, own, r.Key); err != nil {
 		return err
 	}
-	if x.question, err = e.Question(ctx, r.Question); err != nil {
+	if d.question, err = e.Question(ctx, r.Question); err != nil {
 		return err
 	}
-	x.epsilon, x.source = r.Epsilon, r.Truth
-	x.panel = Panel{Names: objects, All: r.All, Question: x.question.Number}
-	x.id = event.RaiseRequest(r.Question, r.Epsilon, r.Partial, objects, r.All)
-	return x.question.CheckLevel(r.Epsilon)
+	d.epsilon, d.source = r.Epsilon, r.Truth
+	d.panel = Panel{Names: names, All: r.All, Question: d.question.Number}
+	d.id = event.RaiseRequest(r.Question, r.Epsilon, r.Partial, names, r.All)
+	return d.question.CheckLevel(r.Epsilon)
 }

@@ -11,13 +11,13 @@ import (
 // it counts.
 func (e *Executor) KeptByQuote(ctx context.Context, o api.Order) (names, lines, listed, counted int, err error) {
 	t := &trade{}
-	if err := t.set(ctx, e, o); err != nil {
+	if err := t.prepare(ctx, e, o); err != nil {
 		return 0, 0, 0, 0, err
 	}
-	t.quoting, t.counting = true, true
+	t.isQuote, t.countsOnly = true, true
 	err = e.Engine.View(ctx, func(s *state.State) error {
-		t.start(s, Standing{Through: s.Counters.Events})
-		return t.convene(s, t.at, nil)
+		t.start(s, Progress{Through: s.Counters.Events})
+		return t.assessPanel(s, t.at, nil)
 	})
 	return len(t.names), len(t.lines), len(t.refused.Listed), t.refused.Count() + int(t.sum.objects), err
 }

@@ -34,7 +34,7 @@ func CheckReceiptSizes(s *state.State, name string, sizes ...uint64) error {
 			return err
 		}
 		if !known || !is || r.Buyer != buyer {
-			return fmt.Errorf("a receipt of buyer %q at %d events: %w", name, size, errs.ErrUnknown)
+			return fmt.Errorf("receipt of buyer %q at log size %d: %w", name, size, errs.ErrUnknown)
 		}
 	}
 	return nil

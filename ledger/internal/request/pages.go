@@ -11,16 +11,16 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// MostRead is the largest number of records read in one snapshot. A long-lived snapshot would make
+// MaxRead is the largest number of records read in one snapshot. A long-lived snapshot would make
 // the file grow, and could block a writer.
-const MostRead = 4096
+const MaxRead = 4096
 
 // EachInPages yields the items of a list, page by page. read returns one page and the number after
 // which the next page begins, or 0 at the end of the list.
 func EachInPages[T any](
 	ctx context.Context, p api.Page, read func(context.Context, api.Page) ([]T, uint64, error),
 ) iter.Seq2[T, error] {
-	p.Limit = MostRead
+	p.Limit = MaxRead
 	return func(yield func(T, error) bool) {
 		for p := p; ; {
 			found, next, err := read(ctx, p)
@@ -44,7 +44,7 @@ func EachInPages[T any](
 // CheckLimit returns an error if limit is below 1.
 func CheckLimit(limit int) error {
 	if limit < 1 {
-		return errs.Invalid("a part of a list with the limit %d: it must be at least 1", limit)
+		return errs.Invalid("a page of a list has the limit %d: it must be at least 1", limit)
 	}
 	return nil
 }
@@ -53,7 +53,7 @@ func CheckLimit(limit int) error {
 // place after which the next page begins, or 0 at the end.
 //
 // describe also returns the size of the order in rows, or 0 if the order is not to be listed. If
-// the page names a buyer, orders of other buyers are not read. One call reads at most [MostRead]
+// the page names a buyer, orders of other buyers are not read. One call reads at most [MaxRead]
 // records, and lists about [api.MaxPanel] rows.
 func OrdersPage[T any](
 	ctx context.Context, e *engine.Engine, p api.Page,
@@ -113,7 +113,7 @@ func readOrders[T any](
 		}
 	}
 	for done, rows := 0, 0; place >= 1 && place <= last; place += step {
-		if done == MostRead || len(found) == p.Limit || rows > api.MaxPanel {
+		if done == MaxRead || len(found) == p.Limit || rows > api.MaxPanel {
 			return found, place - step, nil
 		}
 		done++

@@ -110,11 +110,11 @@ func (p *Panel) isOne() bool { return !p.All && len(p.Names) == 1 }
 func (p *Panel) Whole(s *state.State, q *event.Question) ([]string, error) {
 	var names []string
 	for last := false; !last && len(names) <= api.MaxPanel; {
-		behind := ""
+		after := ""
 		if n := len(names); n > 0 {
-			behind = names[n-1]
+			after = names[n-1]
 		}
-		some, end, err := p.After(s, behind, state.PartSize)
+		some, end, err := p.After(s, after, state.PartSize)
 		if err != nil {
 			return nil, err
 		}
@@ -131,10 +131,10 @@ func (p *Panel) Whole(s *state.State, q *event.Question) ([]string, error) {
 func CheckPanel(q *event.Question, objects int) error {
 	switch {
 	case objects == 0:
-		return fmt.Errorf("question %q: nobody takes part: %w", q.Name, errs.ErrUnknown)
+		return fmt.Errorf("question %q: no object is enrolled: %w", q.Name, errs.ErrUnknown)
 	case objects > api.MaxPanel:
-		const text = "question %q: a request for all is for more than %d objects; " +
-			"name some of them, in several requests with keys of their own"
+		const text = "question %q: a request for all would be about more than %d objects: " +
+			"name the objects, in several requests with different keys"
 		return errs.Invalid(text, q.Name, api.MaxPanel)
 	}
 	return nil

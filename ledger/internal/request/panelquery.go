@@ -18,137 +18,137 @@ import (
 
 // Answer executes a panel query.
 func (e *Executor) Answer(ctx context.Context, r api.AnswerRequest) (out api.AnswerResult, err error) {
-	x := &panelQuery{}
+	q := &panelQuery{}
 	if e.Engine.ReadOnly {
 		return out, errs.ErrReadOnly
 	}
-	if err := x.set(ctx, e, r); err != nil {
+	if err := q.prepare(ctx, e, r); err != nil {
 		return out, err
 	}
 	if err := event.CheckName("idempotency key", r.Key); err != nil {
 		return out, err
 	}
-	if err = x.run(ctx); err == nil {
-		out, err = x.result(context.WithoutCancel(ctx)) // read it even if ctx has ended, because it is recorded
+	if err = q.run(ctx); err == nil {
+		out, err = q.result(context.WithoutCancel(ctx)) // read it even if ctx has ended, because it is recorded
 	} else {
-		err = x.alternative(ctx, err)
+		err = q.alternative(ctx, err)
 	}
 	if errors.As(err, new(*api.DisplacedError)) {
-		e.Engine.Observe(func(o observe.Observer) { o.Refused(observe.Refusal{Question: x.question.Name}) })
+		e.Engine.Observe(func(o observe.Observer) { o.Refused(observe.Refusal{Question: q.question.Name}) })
 	}
 	return out, err
 }
 
 // QuoteAnswer returns what an answer would charge each object, and which objects it would refuse.
-func (e *Executor) QuoteAnswer(ctx context.Context, r api.AnswerRequest) (q api.AnswerQuote, err error) {
-	x := &panelQuery{}
-	if err := x.set(ctx, e, r); err != nil {
-		return q, err
+func (e *Executor) QuoteAnswer(ctx context.Context, r api.AnswerRequest) (quote api.AnswerQuote, err error) {
+	q := &panelQuery{}
+	if err := q.prepare(ctx, e, r); err != nil {
+		return quote, err
 	}
-	err = x.Engine.View(ctx, func(s *state.State) error {
-		x.start(s, Standing{Through: s.Counters.Events})
-		if err := x.convene(s); err != nil {
+	err = q.Engine.View(ctx, func(s *state.State) error {
+		q.start(s, Progress{Through: s.Counters.Events})
+		if err := q.readPanel(s); err != nil {
 			return err
 		}
-		q.Event = s.Counters.Events
-		q.Held = state.Higher(x.known.Top().Epsilon, x.others.Top().Epsilon)
-		if _, base, free := x.recorded(); free {
-			q.Objects = base.Objects
-			q.Refused, err = s.LeftOutOf(base)
-			q.Sums = new(api.RefusedError).SumsWith(q.Refused...)
+		quote.Event = s.Counters.Events
+		quote.Held = state.Higher(q.known.Top().Epsilon, q.others.Top().Epsilon)
+		if _, base, free := q.recorded(); free {
+			quote.Objects = base.Objects
+			quote.Refused, err = s.LeftOutOf(base)
+			quote.Sums = new(api.RefusedError).SumsWith(quote.Refused...)
 			return err
 		}
-		if err = x.assess(s, x.at); err != nil {
+		if err = q.assess(s, q.at); err != nil {
 			return err
 		}
-		refused := x.refused.Error(x.question)
-		q.Objects, q.Charge, q.NewDraw = uint64(len(x.able.Names)), x.cost, x.epsilon
-		q.Refused, q.Unlisted, q.Sums = refused.Refused, refused.Unlisted, refused.Sums
-		if !q.Held.IsZero() {
-			q.NotRaised = x.anew
+		refused := q.refused.Error(q.question)
+		quote.Objects, quote.Charge, quote.NewDraw = uint64(len(q.chargeable.Names)), q.cost, q.epsilon
+		quote.Refused, quote.Unlisted, quote.Sums = refused.Refused, refused.Unlisted, refused.Sums
+		if !quote.Held.IsZero() {
+			quote.NotRaised = q.notRaisedReason
 		}
-		q.Displaced, err = x.displaced(s, x.able.Names, x.at)
+		quote.Displaced, err = q.displaced(s, q.chargeable.Names, q.at)
 		return err
 	})
 	if err != nil {
 		return api.AnswerQuote{}, err
 	}
-	return q, nil
+	return quote, nil
 }
 
 // panelQuery is a query about the true values of a panel.
 type panelQuery struct {
 	protocol
-	request api.AnswerRequest
-	query   mechanism.Query
-	names   []string       // sorted names of the panel; of a panel of all, once they are read
-	whole   event.PanelSum // digest of names
+	request  api.AnswerRequest
+	query    mechanism.Query
+	names    []string       // sorted names of the panel; of a panel of all, once they are read
+	panelSum event.PanelSum // digest of names
 	// Fields read by each attempt before it decides:
-	known   state.Answers     // recorded answers about the whole panel
-	others  state.Answers     // recorded answers that left an object out; nil unless the request is partial
-	leaves  bool              // the answer leaves an object out
-	base    state.AnswerLevel // the answer to raise from; zero if none
-	anew    error             // why no answer is raised, or nil
-	cost    privacy.Epsilon   // charge to each object
-	lacking []string          // sorted names of the objects that the host was asked for and has no true value of
-	able    rules.Needy       // objects that can be charged, without those that lack a true value
-	refused RefusalList       // the other objects
-	why     RefusalList       // the refusals in the error of the request
+	known           state.Answers      // recorded answers about the whole panel
+	others          state.Answers      // recorded answers that left an object out; nil unless the request is partial
+	leavesOut       bool               // the answer leaves an object out
+	base            state.AnswerLevel  // the answer to raise from; zero if none
+	notRaisedReason error              // why no answer is raised, or nil
+	cost            privacy.Epsilon    // charge to each object
+	lacking         []string           // sorted names of the objects that the host has no true value of
+	chargeable      rules.TruthRequest // objects that can be charged, without those that lack a true value
+	refused         RefusalList        // the other objects
+	reported        RefusalList        // the refusals in the error of the request
 }
 
-// set checks the request and prepares the query for it.
-func (x *panelQuery) set(ctx context.Context, e *Executor, r api.AnswerRequest) (err error) {
+// prepare checks the request and prepares the query for it.
+func (q *panelQuery) prepare(ctx context.Context, e *Executor, r api.AnswerRequest) (err error) {
 	if r.Epsilon.IsZero() {
-		return errs.Invalid("ε must be above 0")
+		return errs.Invalid("ε is 0: it must be above 0")
 	}
-	if x.names, err = event.CheckAsked(r.Objects, r.All, api.MaxPanel); err != nil {
+	if q.names, err = event.CheckAsked(r.Objects, r.All, api.MaxPanel); err != nil {
 		return err
 	}
-	if x.question, err = e.Question(ctx, r.Question); err != nil {
+	if q.question, err = e.Question(ctx, r.Question); err != nil {
 		return err
 	}
-	if x.query, err = mechanism.ParseQuery(r.Query, x.question.Values); err != nil {
+	if q.query, err = mechanism.ParseQuery(r.Query, q.question.Values); err != nil {
 		return errs.Invalid("question %q: %w", r.Question, err)
 	}
-	x.Executor, x.steps, x.key, x.request, x.epsilon, x.source = e, x, r.Key, r, r.Epsilon, r.Truth
-	x.panel = Panel{Names: x.names, All: r.All, Question: x.question.Number}
-	x.whole = event.PanelOf(x.names)
-	x.id = event.PanelRequest{
-		Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, Panel: x.whole, Objects: uint64(len(x.names)),
+	q.Executor, q.steps, q.key, q.request, q.epsilon, q.source = e, q, r.Key, r, r.Epsilon, r.Truth
+	q.panel = Panel{Names: q.names, All: r.All, Question: q.question.Number}
+	q.panelSum = event.PanelOf(q.names)
+	q.id = event.PanelRequest{
+		Question: r.Question, Query: r.Query, Epsilon: r.Epsilon, Panel: q.panelSum, Objects: uint64(len(q.names)),
 		All: r.All, Partial: r.Partial,
 	}.Identity()
 	return nil
 }
 
-// convene reads the names of the panel and its recorded answers.
-func (x *panelQuery) convene(s *state.State) (err error) {
-	if x.names, err = x.panel.Whole(s, x.question); err != nil {
+// readPanel reads the names of the panel and its recorded answers.
+func (q *panelQuery) readPanel(s *state.State) (err error) {
+	if q.names, err = q.panel.Whole(s, q.question); err != nil {
 		return err
 	}
-	if x.panel.All {
-		x.whole = event.PanelOf(x.names)
+	if q.panel.All {
+		q.panelSum = event.PanelOf(q.names)
 	}
-	return x.recall(s)
+	return q.readAnswers(s)
 }
 
-// about returns the digest of the objects that the answer is about. If an object is left out, it
+// answerPanel returns the digest of the objects that the answer is about. If an object is left out, it
 // marks the digest of the whole panel as partial.
-func (x *panelQuery) about() event.PanelSum {
-	if x.leaves {
-		return x.whole.Partly()
+func (q *panelQuery) answerPanel() event.PanelSum {
+	if q.leavesOut {
+		return q.panelSum.Partly()
 	}
-	return x.whole
+	return q.panelSum
 }
 
-// recall reads the recorded answers to the query.
-func (x *panelQuery) recall(s *state.State) (err error) {
-	x.leaves = false
+// readAnswers reads the recorded answers to the query.
+func (q *panelQuery) readAnswers(s *state.State) (err error) {
+	q.leavesOut = false
 	answers := func(panel event.PanelSum) (state.Answers, error) {
-		all, _, err := s.Answers(state.AnswerKey(x.question.Number, x.request.Query, panel))
+		all, _, err := s.Answers(state.AnswerKey(q.question.Number, q.request.Query, panel))
 		return all, err
 	}
-	if x.known, err = answers(x.whole); err == nil && x.request.Partial {
-		x.others, err = answers(x.whole.Partly())
+	if q.known, err = answers(q.panelSum); err == nil && q.request.Partial {
+		q.others, err = answers(q.panelSum.Partly())
 	}
 	return err
 }
@@ -156,31 +156,31 @@ func (x *panelQuery) recall(s *state.State) (err error) {
 // recorded returns the recorded answer at the requested ε or else at the lowest ε above it, with
 // the answers that it is one of. It sets x.leaves if that answer left an object out. free is false
 // if there is no such answer.
-func (x *panelQuery) recorded() (among state.Answers, base state.AnswerLevel, free bool) {
-	base, free = x.known.Best(x.epsilon)
-	other, found := x.others.Best(x.epsilon)
-	if x.leaves = found && (!free || other.Epsilon.Less(base.Epsilon)); x.leaves {
-		return x.others, other, true
+func (q *panelQuery) recorded() (among state.Answers, base state.AnswerLevel, free bool) {
+	base, free = q.known.Best(q.epsilon)
+	other, found := q.others.Best(q.epsilon)
+	if q.leavesOut = found && (!free || other.Epsilon.Less(base.Epsilon)); q.leavesOut {
+		return q.others, other, true
 	}
-	return x.known, base, free
+	return q.known, base, free
 }
 
-// look assesses the panel, unless the answer is recorded.
-func (x *panelQuery) look(s *state.State) error {
-	x.able, x.lacking = rules.Needy{}, nil
-	if err := x.convene(s); err != nil {
+// assessNew assesses the panel, unless the answer is recorded.
+func (q *panelQuery) assessNew(s *state.State) error {
+	q.chargeable, q.lacking = rules.TruthRequest{}, nil
+	if err := q.readPanel(s); err != nil {
 		return err
 	}
-	if _, _, free := x.recorded(); free {
+	if _, _, free := q.recorded(); free {
 		return nil
 	}
-	if err := x.assess(s, x.at); err != nil {
+	if err := q.assess(s, q.at); err != nil {
 		return err
 	}
-	if err := x.refuseSome(); err != nil {
+	if err := q.refuseSome(); err != nil {
 		return err
 	}
-	return x.refuseLoss(s, x.able.Names, x.at)
+	return q.refuseLoss(s, q.chargeable.Names, q.at)
 }
 
 // raisable returns the recorded answer that a new one can be raised from: the highest about the
@@ -189,16 +189,16 @@ func (x *panelQuery) look(s *state.State) error {
 // It cannot be raised if an object has begun an epoch since the answer was first drawn, because the
 // true value of that object may have changed. Answers about objects that were forgotten since then
 // are erased already.
-func (x *panelQuery) raisable(s *state.State) (top state.AnswerLevel, why, err error) {
-	top = x.known.Top()
+func (q *panelQuery) raisable(s *state.State) (top state.AnswerLevel, why, err error) {
+	top = q.known.Top()
 	switch {
-	case len(x.known) == 0:
-		return top, x.notRaised(), nil
+	case len(q.known) == 0:
+		return top, q.notRaised(), nil
 	case !top.Scored:
-		return top, &mechanism.ScoreError{Outputs: x.query.Outputs(len(x.question.Values))}, nil
+		return top, &mechanism.ScoreError{Outputs: q.query.Outputs(len(q.question.Values))}, nil
 	}
-	for _, name := range x.names {
-		c, _, err := s.Chain(x.question.Number, name)
+	for _, name := range q.names {
+		c, _, err := s.Chain(q.question.Number, name)
 		if err != nil {
 			return top, nil, err
 		}
@@ -211,8 +211,8 @@ func (x *panelQuery) raisable(s *state.State) (top state.AnswerLevel, why, err e
 
 // notRaised returns why nothing is raised: there is no answer, or an object is left out, now or in
 // all recorded answers.
-func (x *panelQuery) notRaised() error {
-	if len(x.known) == 0 && len(x.others) == 0 {
+func (q *panelQuery) notRaised() error {
+	if len(q.known) == 0 && len(q.others) == 0 {
 		return errNoAnswer
 	}
 	return ErrPartialPanel
@@ -222,88 +222,88 @@ func (x *panelQuery) notRaised() error {
 var (
 	errNoAnswer = errors.New("there is no answer yet")
 	// ErrNewEpoch says that the true value of an object may have changed since the answer.
-	ErrNewEpoch = errors.New("somebody in the panel has begun a new epoch")
+	ErrNewEpoch = errors.New("an object in the panel has begun a new epoch")
 	// ErrPartialPanel says that the objects of the answer may differ from those of the next one.
-	ErrPartialPanel = errors.New("somebody is left out, and whom a partial request leaves out may change")
+	ErrPartialPanel = errors.New("an object is left out, and a partial request may leave out others next time")
 )
 
 // assess computes the cost and divides the panel into objects that can be charged and objects that
 // cannot, without reading true values. If a partial request must leave an object out, no answer is
 // raised.
-func (x *panelQuery) assess(s *state.State, at time.Time) error {
-	base, why, err := x.raisable(s)
+func (q *panelQuery) assess(s *state.State, at time.Time) error {
+	base, why, err := q.raisable(s)
 	if err != nil {
 		return err
 	}
-	x.leaves, x.base, x.cost, x.anew = false, state.AnswerLevel{}, x.epsilon, why
+	q.leavesOut, q.base, q.cost, q.notRaisedReason = false, state.AnswerLevel{}, q.epsilon, why
 	if why == nil {
-		x.base, x.cost = base, state.Minus(x.epsilon, base.Epsilon)
+		q.base, q.cost = base, state.Minus(q.epsilon, base.Epsilon)
 	}
-	if err := x.part(s, at); err != nil || x.refused.Count() == 0 || !x.request.Partial {
+	if err := q.divide(s, at); err != nil || q.refused.Count() == 0 || !q.request.Partial {
 		return err
 	}
-	return x.leaveOut(s, at)
+	return q.assessWithout(s, at)
 }
 
-// leaveOut assesses the panel for an answer that leaves an object out and is not raised.
-func (x *panelQuery) leaveOut(s *state.State, at time.Time) error {
-	x.leaves, x.base, x.cost, x.anew = true, state.AnswerLevel{}, x.epsilon, x.notRaised()
-	return x.part(s, at)
+// assessWithout assesses the panel for an answer that leaves an object out and is not raised.
+func (q *panelQuery) assessWithout(s *state.State, at time.Time) error {
+	q.leavesOut, q.base, q.cost, q.notRaisedReason = true, state.AnswerLevel{}, q.epsilon, q.notRaised()
+	return q.divide(s, at)
 }
 
-// part divides the panel into objects that can be charged the cost, and objects that cannot or lack
+// divide divides the panel into objects that can be charged the cost, and objects that cannot or lack
 // a true value.
-func (x *panelQuery) part(s *state.State, at time.Time) error {
-	x.able, x.refused = rules.Needy{}, NewRefusals(x.request.Partial)
-	for _, name := range x.names {
+func (q *panelQuery) divide(s *state.State, at time.Time) error {
+	q.chargeable, q.refused = rules.TruthRequest{}, NewRefusals(q.request.Partial)
+	for _, name := range q.names {
 		var o rules.Subject
-		refusal, err := rules.ReadSubject(s, x.question, name, x.epsilon, &o)
+		refusal, err := rules.ReadSubject(s, q.question, name, q.epsilon, &o)
 		if err == nil && refusal == nil {
-			refusal, err = x.check(s, &o, at)
+			refusal, err = q.check(s, &o, at)
 		}
 		if err != nil {
 			return err
 		}
 		if refusal != nil {
-			x.refused.Add(*refusal)
+			q.refused.Add(*refusal)
 		} else {
-			x.able.Add(name, o.Chain.Bond())
+			q.chargeable.Add(name, o.Chain.Binding())
 		}
 	}
 	return nil
 }
 
 // check returns why an object cannot be charged or cannot be drawn for, or nil if it can.
-func (x *panelQuery) check(s *state.State, o *rules.Subject, at time.Time) (*api.Refusal, error) {
-	if refusal := x.Rules.LacksTruthKey(o.Name, x.epsilon); refusal != nil {
-		rules.OrLess(refusal, x.known.Top().Epsilon)
+func (q *panelQuery) check(s *state.State, o *rules.Subject, at time.Time) (*api.Refusal, error) {
+	if refusal := q.Rules.LacksTruthKey(o.Name, q.epsilon); refusal != nil {
+		rules.SetLargest(refusal, q.known.Top().Epsilon)
 		return refusal, nil
 	}
-	ask := rules.Asking{Question: x.question, Epsilon: x.epsilon, At: at}
-	charge := rules.Charge{Asking: ask, Cost: x.cost, Reaches: o.Chain.Current()}
-	refusal, err := x.Rules.CheckBudget(s, o, charge)
+	ask := rules.Request{Question: q.question, Epsilon: q.epsilon, At: at}
+	charge := rules.Charge{Request: ask, Cost: q.cost, After: o.Chain.Current()}
+	refusal, err := q.Rules.CheckBudget(s, o, charge)
 	if err != nil {
 		return nil, err
 	}
 	if refusal != nil {
-		r, err := charge.Headroom(s, o, x.Rules.Holds.List())
-		rules.OrLess(refusal, x.largest(r.Most()))
+		r, err := charge.Headroom(s, o, q.Rules.Holds.List())
+		rules.SetLargest(refusal, q.largest(r.Most()))
 		return refusal, err
 	}
-	if _, lacks := slices.BinarySearch(x.lacking, o.Name); !lacks {
+	if _, lacks := slices.BinarySearch(q.lacking, o.Name); !lacks {
 		return nil, nil
 	}
-	refusal = rules.LacksTruth(o.Name, x.epsilon)
-	rules.OrLess(refusal, x.known.Top().Epsilon)
+	refusal = rules.LacksTruth(o.Name, q.epsilon)
+	rules.SetLargest(refusal, q.known.Top().Epsilon)
 	return refusal, nil
 }
 
 // largest returns the largest ε at which the request would not leave out an object that can be
 // charged room more. A recorded answer about the whole panel includes the object. A recorded answer
 // to a partial request may have left it out, so the result is not below such an answer.
-func (x *panelQuery) largest(room privacy.Epsilon) privacy.Epsilon {
-	free := x.known.Top().Epsilon
-	if reach := state.Plus(x.base.Epsilon, room); free.Less(reach) && x.others.Top().Epsilon.Less(reach) {
+func (q *panelQuery) largest(room privacy.Epsilon) privacy.Epsilon {
+	free := q.known.Top().Epsilon
+	if reach := state.Plus(q.base.Epsilon, room); free.Less(reach) && q.others.Top().Epsilon.Less(reach) {
 		return reach
 	}
 	return free
@@ -311,177 +311,178 @@ func (x *panelQuery) largest(room privacy.Epsilon) privacy.Epsilon {
 
 // refuseSome returns the error of a refused request: one that is not partial and has a refused
 // object, or one with no object left.
-func (x *panelQuery) refuseSome() error {
-	if n := x.refused.Count(); n == 0 || x.request.Partial && n < len(x.names) {
+func (q *panelQuery) refuseSome() error {
+	if n := q.refused.Count(); n == 0 || q.request.Partial && n < len(q.names) {
 		return nil
 	}
-	x.why = x.refused
-	return x.refuse(x.refused)
+	q.reported = q.refused
+	return q.refuse(q.refused)
 }
 
 // ask asks the host for the true values of the objects that can be charged. If some have none, the
 // panel is assessed again without them. The cost may then be higher, because nothing is raised, and
 // more objects may be refused.
-func (x *panelQuery) ask(ctx context.Context) error {
-	if len(x.able.Names) == 0 {
+func (q *panelQuery) ask(ctx context.Context) error {
+	if len(q.chargeable.Names) == 0 {
 		return nil // the answer is recorded
 	}
-	err := x.askFor(ctx, x.able, func(names []string, values []int32) {
-		x.truths.Add(names, values)
+	err := q.askFor(ctx, q.chargeable, func(names []string, values []int32) {
+		q.trueValues.Add(names, values)
 		for i, value := range values {
 			if value == rules.NoTruth {
-				x.lacking = append(x.lacking, names[i])
+				q.lacking = append(q.lacking, names[i])
 			}
 		}
 	})
-	if err == nil && len(x.lacking) > 0 {
-		err = x.Engine.View(ctx, func(s *state.State) error { return x.assess(s, x.at) })
+	if err == nil && len(q.lacking) > 0 {
+		err = q.Engine.View(ctx, func(s *state.State) error { return q.assess(s, q.at) })
 	}
 	if err != nil {
 		return err
 	}
-	return x.refuseSome()
+	return q.refuseSome()
 }
 
 // decide returns the events of the answer and of its charges.
-func (x *panelQuery) decide(s *state.State) ([]event.Change, error) {
-	if err := x.recall(s); err != nil {
+func (q *panelQuery) decide(s *state.State) ([]event.Change, error) {
+	if err := q.readAnswers(s); err != nil {
 		return nil, err
 	}
-	known, base, free := x.recorded()
+	known, base, free := q.recorded()
 	if !free {
-		return x.draw(s)
+		return q.draw(s)
 	}
 	left, err := s.LeftOutOf(base)
 	if err != nil {
 		return nil, err
 	}
-	if base.Epsilon == x.epsilon {
-		x.end.Counts[event.Reused], x.end.Answer = 1, base.Event
-		return Settling(nil, x.question.Number, left, x.end), nil
+	if base.Epsilon == q.epsilon {
+		q.end.Counts[event.Reused], q.end.Answer = 1, base.Event
+		return AppendSettled(nil, q.question.Number, left, q.end), nil
 	}
-	x.end.Counts[event.Derived], x.end.Answer = 1, x.end.First
-	made, how, err := x.derive(known, base)
-	return Settling([]event.Change{x.record(made, how, base.Objects, base.Event)}, x.question.Number, left, x.end), err
+	q.end.Counts[event.Derived], q.end.Answer = 1, q.end.First
+	result, method, err := q.derive(known, base)
+	answered := q.record(result, method, base.Objects, base.Event)
+	return AppendSettled([]event.Change{answered}, q.question.Number, left, q.end), err
 }
 
 // record returns the event of an answer about this number of objects. base is the event of the
 // answer that it was raised or derived from, or 0 if there is none.
-func (x *panelQuery) record(r event.Result, how event.Method, objects, base uint64) *event.Answered {
+func (q *panelQuery) record(r event.Result, method event.Method, objects, base uint64) *event.Answered {
 	return &event.Answered{
-		Question: x.question.Number, Query: x.request.Query, Panel: x.about(), Objects: objects, Epsilon: x.epsilon,
-		Result: r, Method: how, Base: base,
+		Question: q.question.Number, Query: q.request.Query, Panel: q.answerPanel(), Objects: objects,
+		Epsilon: q.epsilon, Result: r, Method: method, Base: base,
 	}
 }
 
 // derive draws an answer at the requested ε from recorded answers, without true values. It uses the
 // nearest answer above and, if the answers have scores, the nearest one below in known.
-func (x *panelQuery) derive(known state.Answers, base state.AnswerLevel) (event.Result, event.Method, error) {
+func (q *panelQuery) derive(known state.Answers, base state.AnswerLevel) (event.Result, event.Method, error) {
 	if !base.Scored {
-		outputs := x.query.Outputs(len(x.question.Values))
+		outputs := q.query.Outputs(len(q.question.Values))
 		if outputs == 2 { // two outputs have no boundary, so the answer is certain at every ε
 			return event.Result{Output: base.Output}, event.MethodDegrade, nil
 		}
-		output, err := x.Sampler.Degrade(outputs, base.Output, base.Epsilon, x.epsilon)
+		output, err := q.Sampler.Degrade(outputs, base.Output, base.Epsilon, q.epsilon)
 		return event.Result{Output: output}, event.MethodDegrade, err
 	}
-	how, lower := event.MethodDegrade, mechanism.Score{}
-	if below, found := known.Below(x.epsilon, base); found {
-		how, lower = event.MethodInsert, below.AsScore()
+	method, lower := event.MethodDegrade, mechanism.Score{}
+	if below, found := known.Below(q.epsilon, base); found {
+		method, lower = event.MethodInsert, below.AsScore()
 	}
-	score, err := x.Sampler.Between(lower, base.AsScore(), x.epsilon)
-	return event.Result{Scored: true, Score: score.Value}, how, err
+	score, err := q.Sampler.Between(lower, base.AsScore(), q.epsilon)
+	return event.Result{Scored: true, Score: score.Value}, method, err
 }
 
 // drawAnswer draws an answer from the place of the panel. If the query has scores it draws a score,
 // raised from x.base if that is set.
-func (x *panelQuery) drawAnswer(place mechanism.Place) (event.Result, event.Method, error) {
+func (q *panelQuery) drawAnswer(place mechanism.Place) (event.Result, event.Method, error) {
 	if _, ok := place.Position(); !ok {
-		output, err := x.Sampler.Draw(place, x.epsilon)
+		output, err := q.Sampler.Draw(place, q.epsilon)
 		return event.Result{Output: output}, event.MethodFresh, err
 	}
-	how, last := event.MethodFresh, mechanism.Score{}
-	if x.base.Scored {
-		how, last = event.MethodRaise, x.base.AsScore()
+	method, last := event.MethodFresh, mechanism.Score{}
+	if q.base.Scored {
+		method, last = event.MethodRaise, q.base.AsScore()
 	}
-	score, err := x.Sampler.Raise(last, x.epsilon, place)
-	return event.Result{Scored: true, Score: score.Value}, how, err
+	score, err := q.Sampler.Raise(last, q.epsilon, place)
+	return event.Result{Scored: true, Score: score.Value}, method, err
 }
 
 // draw charges the objects and draws the answer from their true values.
-func (x *panelQuery) draw(s *state.State) ([]event.Change, error) {
-	asked, base, at := x.able.Names, x.base, rules.Earlier(x.at, s.Clock)
-	if err := x.assess(s, at); err != nil {
+func (q *panelQuery) draw(s *state.State) ([]event.Change, error) {
+	asked, base, at := q.chargeable.Names, q.base, rules.Earlier(q.at, s.Clock)
+	if err := q.assess(s, at); err != nil {
 		return nil, err
 	}
 	// asked is empty if the answer was recorded when this attempt began. It was erased since then.
-	if len(asked) == 0 || !slices.Equal(asked, x.able.Names) || base != x.base {
+	if len(asked) == 0 || !slices.Equal(asked, q.chargeable.Names) || base != q.base {
 		return nil, errOvertaken // an object was charged since then
 	}
-	if err := x.refuseLoss(s, x.able.Names, at); err != nil {
+	if err := q.refuseLoss(s, q.chargeable.Names, at); err != nil {
 		return nil, err
 	}
-	changes, counts, err := x.count(s)
+	changes, counts, err := q.chargesAndCounts(s)
 	if err != nil {
 		return nil, err
 	}
-	place, err := x.query.Place(counts)
+	place, err := q.query.Place(counts)
 	if err != nil {
 		return nil, err
 	}
-	made, how, err := x.drawAnswer(place)
+	result, method, err := q.drawAnswer(place)
 	if err != nil {
 		return nil, err
 	}
-	x.end.Counts[event.Drawn], x.end.Answer = 1, x.end.First+uint64(len(changes))
-	changes = append(changes, x.record(made, how, uint64(len(x.able.Names)), x.base.Event))
-	return Settling(changes, x.question.Number, x.refused.Listed, x.end), nil
+	q.end.Counts[event.Drawn], q.end.Answer = 1, q.end.First+uint64(len(changes))
+	changes = append(changes, q.record(result, method, uint64(len(q.chargeable.Names)), q.base.Event))
+	return AppendSettled(changes, q.question.Number, q.refused.Listed, q.end), nil
 }
 
-// count returns the events that bind chains to true values, followed by the charges, and the number
+// chargesAndCounts returns the events that bind chains to true values, followed by the charges, and the number
 // of objects with each true value. It first checks that each true value still fits its chain.
-func (x *panelQuery) count(s *state.State) (changes []event.Change, counts []int64, err error) {
-	charges := make([]event.Change, len(x.able.Names))
-	counts = make([]int64, len(x.question.Values))
-	for i, name := range x.able.Names {
-		c, _, err := s.Chain(x.question.Number, name)
+func (q *panelQuery) chargesAndCounts(s *state.State) (changes []event.Change, counts []int64, err error) {
+	charges := make([]event.Change, len(q.chargeable.Names))
+	counts = make([]int64, len(q.question.Values))
+	for i, name := range q.chargeable.Names {
+		c, _, err := s.Chain(q.question.Number, name)
 		if err != nil {
 			return nil, nil, err
 		}
-		truth, asked := x.truths.Of(name)
+		truth, asked := q.trueValues.Of(name)
 		if !asked {
 			return nil, nil, errOvertaken
 		}
-		if err := x.checkTruth(x.question, &c, name, truth); err != nil {
+		if err := q.checkTruth(q.question, &c, name, truth); err != nil {
 			return nil, nil, err
 		}
-		changes = append(changes, x.Rules.Bind(x.question, c.Bond(), name, truth)...)
-		charges[i] = &event.Charged{Object: name, Question: x.question.Number, Epsilon: x.cost}
+		changes = append(changes, q.Rules.Bind(q.question, c.Binding(), name, truth)...)
+		charges[i] = &event.Charged{Object: name, Question: q.question.Number, Epsilon: q.cost}
 		counts[truth]++
 	}
 	return append(changes, charges...), counts, nil
 }
 
 // result reads the recorded answer of the request.
-func (x *panelQuery) result(ctx context.Context) (api.AnswerResult, error) {
-	out := api.AnswerResult{Epsilon: x.epsilon}
-	err := x.Engine.View(ctx, func(s *state.State) error {
-		end, err := s.Settlement(x.st.Last)
+func (q *panelQuery) result(ctx context.Context) (api.AnswerResult, error) {
+	out := api.AnswerResult{Epsilon: q.epsilon}
+	err := q.Engine.View(ctx, func(s *state.State) error {
+		end, err := s.Settlement(q.progress.Last)
 		if err != nil {
 			return err
 		}
 		out.Event = end.Answer
-		if out.Refused, err = RefusalsOf(s, x.st.Last, end); err != nil {
+		if out.Refused, err = RefusalsOf(s, q.progress.Last, end); err != nil {
 			return err
 		}
-		out.TruthChanged, out.TruthInvalid = x.faults.Among(out.Refused)
+		out.TruthChanged, out.TruthInvalid = q.faults.Among(out.Refused)
 		ev, err := s.Event(end.Answer)
 		if err != nil {
 			return err
 		}
 		c, ok := ev.Change.(*event.Answered)
-		if !ok || c.Epsilon != x.epsilon || c.Query != x.request.Query {
-			return errs.Corrupt(nil, "event %d does not answer %q at ε=%s", end.Answer, x.request.Query, x.epsilon)
+		if !ok || c.Epsilon != q.epsilon || c.Query != q.request.Query {
+			return errs.Corrupt(nil, "event %d is not the answer to %q at ε=%s", end.Answer, q.request.Query, q.epsilon)
 		}
 		if end.Counts[event.Drawn] == 1 {
 			if out.Charged, err = costOf(s, c); err != nil {
@@ -489,7 +490,7 @@ func (x *panelQuery) result(ctx context.Context) (api.AnswerResult, error) {
 			}
 		}
 		out.Objects = c.Objects
-		out.Answer, err = x.question.AnswerText(c.Query, c.Result)
+		out.Answer, err = q.question.AnswerText(c.Query, c.Result)
 		return err
 	})
 	if err != nil {
@@ -507,7 +508,7 @@ func costOf(s *state.State, c *event.Answered) (privacy.Epsilon, error) {
 	ev, err := s.Event(c.Base)
 	base, is := ev.Change.(*event.Answered)
 	if err != nil || !is {
-		return privacy.Epsilon{}, errs.Corrupt(err, "an answer was raised from event %d, which is none", c.Base)
+		return privacy.Epsilon{}, errs.Corrupt(err, "an answer was raised from event %d, which is not an answer", c.Base)
 	}
 	return state.Minus(c.Epsilon, base.Epsilon), nil
 }

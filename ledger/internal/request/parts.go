@@ -25,19 +25,19 @@ type Work interface {
 
 // Part is what one transaction does for a request over many objects.
 type Part struct {
-	Changes  []event.Change         // not recorded yet, in order
-	Counts   event.Counts           // of the objects of the part
-	Refused  []api.Refusal          // in Question; empty for a sweep
-	Question uint32                 // the number of the question of Refused
-	Swept    []*event.SweptQuestion // of a sweep: the refusals of each question
-	Left     int                    // number of objects at the end of the part that the next part must decide about
-	Again    event.Wanted           // the responses that are handed out again; zero if none
+	Changes   []event.Change         // not recorded yet, in order
+	Counts    event.Counts           // of the objects of the part
+	Refused   []api.Refusal          // in Question; empty for a sweep
+	Question  uint32                 // the number of the question of Refused
+	Swept     []*event.SweptQuestion // of a sweep: the refusals of each question
+	Undecided int                    // number of objects at the end of the part that the next part must decide about
+	Reused    event.Wanted           // the responses that are handed out again; zero if none
 }
 
 // Settle returns the changes of the part, followed by its refusals and the event that settles it.
 // It writes the counts of the part into that event.
 func (p Part) Settle(end *event.Settled) []event.Change {
-	end.Counts, end.Again = p.Counts, p.Again
+	end.Counts, end.Again = p.Counts, p.Reused
 	changes := p.Changes
 	for _, one := range p.Swept {
 		end.Swept = append(end.Swept, one.SweptCount)
@@ -46,38 +46,38 @@ func (p Part) Settle(end *event.Settled) []event.Change {
 			changes = append(changes, &event.ObjectRefused{Question: one.Question, Refusal: r})
 		}
 	}
-	return Settling(changes, p.Question, p.Refused, end)
+	return AppendSettled(changes, p.Question, p.Refused, end)
 }
 
 // bulk is a request over many objects, executed in parts of bounded size.
 type bulk struct {
 	protocol
-	work     Work
-	progress func(done, total int) // optional
-	outcome  Outcome               // sum of all parts
+	work       Work
+	onProgress func(done, total int) // optional
+	outcome    Outcome               // sum of all parts
 
-	surveyed    bool // Precheck has run in this attempt
-	done, total int  // numbers of objects in this attempt
+	isPrechecked bool // Precheck has run in this attempt
+	done, total  int  // numbers of objects in this attempt
 	// Fields of the part that was decided last:
 	objects int
 	cursor  string // its last object
 	changes []event.Change
 }
 
-// found reads the outcome of the settled parts, and the object after which the next part begins.
-func (b *bulk) found(s *state.State) (err error) {
-	if b.outcome, err = outcomeOf(s, b.st.settled); err != nil || b.st.Done || b.st.dealt == 0 {
+// readSettled reads the outcome of the settled parts, and the object after which the next part begins.
+func (b *bulk) readSettled(s *state.State) (err error) {
+	if b.outcome, err = outcomeOf(s, b.progress.settled); err != nil || b.progress.Done || b.progress.doneObjects == 0 {
 		return err
 	}
-	if b.panel.All || b.st.dealt > uint64(len(b.panel.Names)) {
-		return errs.Corrupt(nil, "request %q has dealt with %d objects", b.key, b.st.dealt)
+	if b.panel.All || b.progress.doneObjects > uint64(len(b.panel.Names)) {
+		return errs.Corrupt(nil, "request %q: %d objects are done, which is more than it names", b.key, b.progress.doneObjects)
 	}
-	b.st.Cursor = b.panel.Names[b.st.dealt-1]
+	b.progress.Cursor = b.panel.Names[b.progress.doneObjects-1]
 	return nil
 }
 
-// look resets the outcome for a new attempt.
-func (b *bulk) look(*state.State) error {
+// assessNew resets the outcome for a new attempt.
+func (b *bulk) assessNew(*state.State) error {
 	b.outcome = Outcome{}
 	return nil
 }
@@ -85,22 +85,22 @@ func (b *bulk) look(*state.State) error {
 // ask runs Precheck once in each attempt, waits for memory capacity, and gets the true values of
 // the next part.
 func (b *bulk) ask(ctx context.Context) (err error) {
-	if !b.surveyed {
-		if b.total, err = b.work.Precheck(ctx, b.panel, b.st.Cursor); err != nil {
+	if !b.isPrechecked {
+		if b.total, err = b.work.Precheck(ctx, b.panel, b.progress.Cursor); err != nil {
 			return err
 		}
-		b.surveyed = true
+		b.isPrechecked = true
 	}
 	if err := b.Engine.AwaitCapacity(ctx); err != nil {
 		return err
 	}
-	return b.work.Truths(ctx, b.st.Cursor)
+	return b.work.Truths(ctx, b.progress.Cursor)
 }
 
 // isPart reports whether the request may have more than one part. A request for all objects may,
 // because their number is not known.
 func (b *bulk) isPart() bool {
-	return b.panel.All || len(b.panel.Names) > state.PartSize || b.st.parts > 0
+	return b.panel.All || len(b.panel.Names) > state.PartSize || b.progress.parts > 0
 }
 
 // commit proposes the next part, waits until it is durable, and reports the progress.
@@ -108,17 +108,17 @@ func (b *bulk) commit(ctx context.Context) error {
 	if err := b.propose(ctx, engine.Proposal{Part: b.isPart()}); err != nil {
 		return err
 	}
-	b.outcome.settle(b.end, b.st.Last, b.changes)
-	b.st.Cursor, b.st.dealt = b.cursor, b.end.Done
-	if b.done += b.objects; b.progress != nil {
-		b.progress(b.done, b.total)
+	b.outcome.settle(b.end, b.progress.Last, b.changes)
+	b.progress.Cursor, b.progress.doneObjects = b.cursor, b.end.Done
+	if b.done += b.objects; b.onProgress != nil {
+		b.onProgress(b.done, b.total)
 	}
 	return nil
 }
 
 // decide decides about the part after the cursor.
 func (b *bulk) decide(s *state.State) ([]event.Change, error) {
-	some, last, err := b.panel.After(s, b.st.Cursor, state.PartSize)
+	some, last, err := b.panel.After(s, b.progress.Cursor, state.PartSize)
 	if err != nil {
 		return nil, err
 	}
@@ -127,15 +127,15 @@ func (b *bulk) decide(s *state.State) ([]event.Change, error) {
 		return nil, err
 	}
 	b.cursor = ""
-	if b.objects = len(some) - p.Left; b.objects > 0 {
+	if b.objects = len(some) - p.Undecided; b.objects > 0 {
 		b.cursor = some[b.objects-1]
 	}
-	switch b.end.Final = last && p.Left == 0; {
+	switch b.end.Final = last && p.Undecided == 0; {
 	case b.end.Final || b.end.Alone:
 	case b.panel.All:
 		b.end.Object = b.cursor
 	default: // the names may be forgotten later, so the event has only the number of objects that are done
-		b.end.Done = b.st.dealt + uint64(b.objects)
+		b.end.Done = b.progress.doneObjects + uint64(b.objects)
 	}
 	b.changes = p.Settle(b.end)
 	return b.changes, nil
@@ -144,7 +144,7 @@ func (b *bulk) decide(s *state.State) ([]event.Change, error) {
 // forget overwrites true values and resets the state of the attempt.
 func (b *bulk) forget() {
 	b.protocol.forget()
-	b.surveyed, b.done = false, 0
+	b.isPrechecked, b.done = false, 0
 }
 
 // Bulk is a request over many objects whose work is done by another package.
@@ -158,7 +158,7 @@ type Bulk struct {
 
 // Bulk executes a request over many objects.
 func (e *Executor) Bulk(ctx context.Context, r Bulk) (Outcome, error) {
-	b := &bulk{work: r.Work, progress: r.Progress}
+	b := &bulk{work: r.Work, onProgress: r.Progress}
 	b.Executor, b.steps, b.key, b.id, b.panel = e, b, r.Key, r.Id, r.Panel
 	err := b.run(ctx)
 	return b.outcome, err

@@ -22,13 +22,13 @@ import (
 
 // Executor executes the requests to one ledger. Its methods may be called concurrently.
 type Executor struct {
-	Engine    *engine.Engine     // the engine of the ledger
-	Rules     *rules.Rules       // the rules of the ledger
-	Sampler   *mechanism.Sampler // draws answers to panel queries; used only by the goroutine that commits
-	ID        [16]byte           // the ledger's ID
-	Currency  string             // the currency of prices
-	MostTold  int                // about how many true values a request keeps: rules.MostTold, or fewer in tests
-	Forecasts Forecasts          // cache of computed budgets
+	Engine        *engine.Engine     // the engine of the ledger
+	Rules         *rules.Rules       // the rules of the ledger
+	Sampler       *mechanism.Sampler // draws answers to panel queries; used only by the goroutine that commits
+	ID            [16]byte           // the ledger's ID
+	Currency      string             // the currency of prices
+	MaxTrueValues int                // about how many true values a request keeps: rules.MostTold, or fewer in tests
+	Forecasts     Forecasts          // cache of computed budgets
 }
 
 // Question returns the question with a name, or [errs.ErrUnknown]. It also returns the error of ctx
@@ -76,35 +76,35 @@ func QuestionByName(s *state.State, name string) (*event.Question, error) {
 // request with the same key continues after the last part that was committed.
 type protocol struct {
 	*Executor
-	steps    steps
-	key      string
-	id       event.Identity  // identifies a repeated request
-	question *event.Question // nil if the request is about several
-	epsilon  privacy.Epsilon // the requested level
-	buyer    string          // "" if the request is not an order
-	panel    Panel           // the objects of the request
-	source   api.TruthFunc   // the host's source of true values; may be nil
-	prompt   bool            // the first attempt decides before the key is looked up
+	steps        steps
+	key          string
+	id           event.Identity  // identifies a repeated request
+	question     *event.Question // nil if the request is about several
+	epsilon      privacy.Epsilon // the requested level
+	buyer        string          // "" if the request is not an order
+	panel        Panel           // the objects of the request
+	source       api.TruthFunc   // the host's source of true values; may be nil
+	decidesFirst bool            // the first attempt decides before the key is looked up
 
-	st       Standing
-	at       time.Time         // the clock when the key was looked up
-	asOf     uint64            // the last event before the host was asked for true values
-	truths   rules.Told        // true values that the host has returned
-	faults   rules.TruthFaults // missing, changed or invalid true values, of all attempts
-	untold   []string          // objects refused because the host has no true value of them
-	end      *event.Settled    // the event that settles the current part
-	firstEnd event.Settled     // memory for the first such event
-	proposal engine.Proposal
+	progress     Progress
+	at           time.Time         // the clock when the key was looked up
+	asOf         uint64            // the last event before the host was asked for true values
+	trueValues   rules.TrueValues  // true values that the host has returned
+	faults       rules.TruthFaults // missing, changed or invalid true values, of all attempts
+	withoutTruth []string          // objects refused because the host has no true value of them
+	end          *event.Settled    // the event that settles the current part
+	firstEnd     event.Settled     // memory for the first such event
+	proposal     engine.Proposal
 }
 
 // steps are the steps of the protocol that differ between kinds of requests. The methods of
 // [protocol] with these names are the defaults.
 type steps interface {
-	// found reads the outcome of the parts that are settled.
-	found(s *state.State) error
-	// look reads what the request means, if no part of it is settled. It runs in the snapshot in
+	// readSettled reads the outcome of the parts that are settled.
+	readSettled(s *state.State) error
+	// assessNew reads what the request means, if no part of it is settled. It runs in the snapshot in
 	// which the key is looked up.
-	look(s *state.State) error
+	assessNew(s *state.State) error
 	// ask gets what the next decision needs from outside a transaction. It refuses the request if
 	// that is possible without a transaction.
 	ask(ctx context.Context) error
@@ -117,11 +117,11 @@ type steps interface {
 	forget()
 }
 
-func (p *protocol) found(*state.State) error         { return nil }
-func (p *protocol) look(*state.State) error          { return nil }
+func (p *protocol) readSettled(*state.State) error   { return nil }
+func (p *protocol) assessNew(*state.State) error     { return nil }
 func (p *protocol) ask(context.Context) error        { return nil }
 func (p *protocol) commit(ctx context.Context) error { return p.propose(ctx, engine.Proposal{}) }
-func (p *protocol) forget()                          { p.truths.Forget() }
+func (p *protocol) forget()                          { p.trueValues.Forget() }
 
 // begin sets the executor, the steps and the key. It returns an error if the ledger is read-only or
 // the key is invalid.
@@ -140,15 +140,15 @@ func (p *protocol) run(ctx context.Context) error {
 
 // errOvertaken aborts an attempt because another request changed what it relies on: one with the
 // same key, or one about the same objects. The request is then looked up again.
-var errOvertaken = errors.New("overtaken by other requests again and again; repeat this one with its key")
+var errOvertaken = errors.New("other requests changed the state during each of many attempts: repeat this request with its key")
 
-// mostAttempts is the number of attempts after which a request fails. Even many concurrent callers
+// maxAttempts is the number of attempts after which a request fails. Even many concurrent callers
 // cause far fewer. The limit ends a loop that a fault in the program causes.
-const mostAttempts = 10_000
+const maxAttempts = 10_000
 
-// untilSettled repeats attempt as long as it returns errOvertaken, at most [mostAttempts] times.
+// untilSettled repeats attempt as long as it returns errOvertaken, at most [maxAttempts] times.
 func untilSettled(attempt func() error) (err error) {
-	for range mostAttempts {
+	for range maxAttempts {
 		if err = attempt(); !errors.Is(err, errOvertaken) {
 			break
 		}
@@ -160,21 +160,21 @@ func untilSettled(attempt func() error) (err error) {
 // fails with errOvertaken, the next attempt looks the key up.
 func (p *protocol) attempt(ctx context.Context) error {
 	defer p.steps.forget()
-	if p.prompt {
+	if p.decidesFirst {
 		err := p.steps.commit(ctx)
-		p.prompt = false
+		p.decidesFirst = false
 		return err
 	}
 	if err := p.Engine.View(ctx, p.lookUp); err != nil {
 		return err
 	}
-	for !p.st.Done {
+	for !p.progress.Done {
 		err := p.steps.ask(ctx)
 		if err == nil {
 			err = p.steps.commit(ctx)
 		}
 		if err != nil {
-			return p.st.partly(err)
+			return p.progress.wrapPartlyDone(err)
 		}
 	}
 	return nil
@@ -183,20 +183,20 @@ func (p *protocol) attempt(ctx context.Context) error {
 // lookUp reads how far the request has come. If no part of it is settled, it also reads what the
 // request means.
 func (p *protocol) lookUp(s *state.State) error {
-	st, err := StandingOf(s, p.key, p.id)
+	st, err := ProgressOf(s, p.key, p.id)
 	if err != nil {
 		return err
 	}
 	if p.start(s, st); st.parts > 0 {
-		return p.steps.found(s)
+		return p.steps.readSettled(s)
 	}
-	return p.steps.look(s)
+	return p.steps.assessNew(s)
 }
 
 // start sets the state that the request is decided by: how far it has come, the clock and the last
 // event.
-func (p *protocol) start(s *state.State, st Standing) {
-	p.st, p.panel.Through = st, st.Through
+func (p *protocol) start(s *state.State, st Progress) {
+	p.progress, p.panel.Through = st, st.Through
 	p.at, p.asOf = s.Clock, s.Counters.Events
 }
 
@@ -208,21 +208,21 @@ func (p *protocol) propose(ctx context.Context, proposal engine.Proposal) error 
 	if err != nil {
 		return err
 	}
-	p.st.parts, p.st.Last, p.st.Done = p.st.parts+1, last, p.end.Final
+	p.progress.parts, p.progress.Last, p.progress.Done = p.progress.parts+1, last, p.end.Final
 	return nil
 }
 
 // decideNext decides the next part in the transaction. It returns errOvertaken if another call has
 // settled a part since the key was looked up.
 func (p *protocol) decideNext(s *state.State) ([]event.Change, error) {
-	st, err := StandingOf(s, p.key, p.id)
+	st, err := ProgressOf(s, p.key, p.id)
 	if err != nil {
 		return nil, err
 	}
-	if st.parts != p.st.parts {
+	if st.parts != p.progress.parts {
 		return nil, errOvertaken
 	}
-	if p.prompt {
+	if p.decidesFirst {
 		p.start(s, st)
 	}
 	if p.end = &p.firstEnd; st.parts > 0 {
@@ -238,12 +238,12 @@ func (p *protocol) decideNext(s *state.State) ([]event.Change, error) {
 	return p.steps.decide(s)
 }
 
-// askFor asks the host for true values in batches, and calls told for each batch. It records values
+// askFor asks the host for true values in batches, and calls use for each batch. It records values
 // that do not fit in p.faults. An error that [rules.Later] accepts does not end the batches,
 // because such a source needs all names first. It is returned at the end.
-func (p *protocol) askFor(ctx context.Context, who rules.Needy, told func(names []string, values []int32)) error {
+func (p *protocol) askFor(ctx context.Context, needs rules.TruthRequest, use func([]string, []int32)) error {
 	var later rules.Later
-	for some := range who.Batches() {
+	for some := range needs.Batches() {
 		values, err := p.Rules.Ask(ctx, p.question, p.source, some, &p.faults)
 		if later.Is(err) {
 			continue
@@ -251,7 +251,7 @@ func (p *protocol) askFor(ctx context.Context, who rules.Needy, told func(names 
 		if err != nil {
 			return err
 		}
-		told(some.Names, values)
+		use(some.Names, values)
 	}
 	return later.Err
 }
@@ -267,7 +267,7 @@ func (p *protocol) checkTruth(q *event.Question, c *state.Chain, name string, tr
 
 // refuse returns the error of a request that is refused because of these objects.
 func (p *protocol) refuse(refused RefusalList) error {
-	p.untold = refused.Untold
+	p.withoutTruth = refused.WithoutTruth
 	return p.Refuse(p.key, p.buyer, p.question, p.epsilon, &refused, &p.faults)
 }
 
@@ -304,22 +304,22 @@ type once struct {
 func (e *Executor) Once(
 	ctx context.Context, key, object string, id event.Identity, decide func(*state.State) (event.Change, error),
 ) error {
-	x := &once{change: decide}
+	o := &once{change: decide}
 	if err := event.CheckName("idempotency key", key); err != nil {
 		return err
 	}
-	x.Executor, x.steps, x.key, x.id, x.prompt = e, x, key, id, true
+	o.Executor, o.steps, o.key, o.id, o.decidesFirst = e, o, key, id, true
 	if object != "" {
-		x.panel.Names = []string{object}
+		o.panel.Names = []string{object}
 	}
-	return x.run(ctx)
+	return o.run(ctx)
 }
 
 // decide returns the change, if there is one, and the event that settles the request.
-func (x *once) decide(s *state.State) ([]event.Change, error) {
-	c, err := x.change(s)
+func (o *once) decide(s *state.State) ([]event.Change, error) {
+	c, err := o.change(s)
 	if err != nil || c == nil {
-		return []event.Change{x.end}, err
+		return []event.Change{o.end}, err
 	}
-	return []event.Change{c, x.end}, nil
+	return []event.Change{c, o.end}, nil
 }

@@ -12,12 +12,12 @@ import (
 func TestUntilSettled_OvertakenForLong_SucceedsAndForEver_Fails(t *testing.T) {
 	tries := 0
 	err := untilSettled(func() error {
-		if tries++; tries > mostAttempts/2 {
+		if tries++; tries > maxAttempts/2 {
 			return nil
 		}
 		return errOvertaken
 	})
-	if err != nil || tries != mostAttempts/2+1 {
+	if err != nil || tries != maxAttempts/2+1 {
 		t.Errorf("%d tries, %v", tries, err)
 	}
 	if err := untilSettled(func() error { return errOvertaken }); !errors.Is(err, errOvertaken) {
@@ -33,7 +33,7 @@ type asked struct {
 }
 
 func (x *asked) commit(context.Context) error {
-	x.truths.Add([]string{"ann", "bob"}, x.values)
+	x.trueValues.Add([]string{"ann", "bob"}, x.values)
 	return x.err
 }
 
@@ -42,11 +42,11 @@ func (x *asked) decide(*state.State) ([]event.Change, error) { return nil, nil }
 func TestRun_EveryOutcome_OverwritesTrueValues(t *testing.T) {
 	for _, want := range []error{nil, errors.New("failed"), context.Canceled} {
 		x := &asked{values: []int32{2, 1}, err: want}
-		x.steps, x.prompt = x, true
+		x.steps, x.decidesFirst = x, true
 		if err := x.run(t.Context()); !errors.Is(err, want) {
 			t.Errorf("got the error %v, want %v", err, want)
 		}
-		if x.values[0] != 0 || x.values[1] != 0 || len(x.truths.Batches) != 0 {
+		if x.values[0] != 0 || x.values[1] != 0 || len(x.trueValues.Batches) != 0 {
 			t.Errorf("with the error %v true values are kept: %v", want, x.values)
 		}
 	}

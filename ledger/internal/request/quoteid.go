@@ -13,24 +13,24 @@ import (
 // Lengths in bytes of the three parts of a quote ID. Each part is the beginning of a hash: of the
 // offer, of the objects, and of their policies.
 const (
-	offerBytes  = 16
-	peopleBytes = 4
-	termsBytes  = 8
+	offerBytes = 16
+	namesBytes = 4
+	termsBytes = 8
 )
 
-// quotedPeople hashes the objects of a quote, including the refused ones, and their policies.
-type quotedPeople struct{ people, under hash.Hash }
+// quotedObjects hashes the objects of a quote, including the refused ones, and their policies.
+type quotedObjects struct{ names, policies hash.Hash }
 
-// newQuotedPeople returns a quotedPeople without objects.
-func newQuotedPeople() *quotedPeople { return &quotedPeople{sha256.New(), sha256.New()} }
+// newQuotedObjects returns a quotedPeople without objects.
+func newQuotedObjects() *quotedObjects { return &quotedObjects{sha256.New(), sha256.New()} }
 
 // add adds an object and the number of its policy.
-func (p *quotedPeople) add(name string, policy uint32) {
+func (p *quotedObjects) add(name string, policy uint32) {
 	e := wire.Encoder{Buf: make([]byte, 0, 64)}
 	e.Text(name)
-	_, _ = p.people.Write(e.Buf) // a hash returns no error
+	_, _ = p.names.Write(e.Buf) // a hash returns no error
 	e.Uvarint(uint64(policy))
-	_, _ = p.under.Write(e.Buf)
+	_, _ = p.policies.Write(e.Buf)
 }
 
 // quotedOffer hashes what a quote offers of each object.
@@ -73,9 +73,9 @@ func (o *quotedOffer) write() {
 }
 
 // id returns the ID of the quote that makes this offer about these objects.
-func (o *quotedOffer) id(p *quotedPeople) string {
-	offer, people, terms := o.sum.Sum(nil)[:offerBytes], p.people.Sum(nil)[:peopleBytes], p.under.Sum(nil)[:termsBytes]
-	return hex.EncodeToString(slices.Concat(offer, people, terms))
+func (o *quotedOffer) id(objects *quotedObjects) string {
+	offer, names := o.sum.Sum(nil)[:offerBytes], objects.names.Sum(nil)[:namesBytes]
+	return hex.EncodeToString(slices.Concat(offer, names, objects.policies.Sum(nil)[:termsBytes]))
 }
 
 // areSameOffer reports whether two quote IDs are of the same offer.
@@ -86,7 +86,7 @@ func areSameOffer(id, other string) bool {
 // areUnderOtherTerms reports whether two quote IDs are about the same objects under different
 // policies.
 func areUnderOtherTerms(id, other string) bool {
-	const people, all = 2 * offerBytes, 2 * (offerBytes + peopleBytes + termsBytes)
-	const terms = people + 2*peopleBytes
-	return len(id) == all && len(other) == all && id[people:terms] == other[people:terms] && id[terms:] != other[terms:]
+	const offer, all = 2 * offerBytes, 2 * (offerBytes + namesBytes + termsBytes)
+	const terms = offer + 2*namesBytes
+	return len(id) == all && len(other) == all && id[offer:terms] == other[offer:terms] && id[terms:] != other[terms:]
 }

@@ -14,13 +14,13 @@ import (
 type RefusalList struct {
 	Listed   []api.Refusal // the first refusals, at most Most
 	Unlisted int           // number of the other refusals
-	// Most is the largest number of listed refusals; 0 means [MaxListed]. A partial request lists
+	// MaxListed is the largest number of listed refusals; 0 means [MaxListed]. A partial request lists
 	// all refusals of a transaction, because they are recorded.
-	Most int
-	// Untold are the objects refused because the host has no true value of them, including objects
+	MaxListed int
+	// WithoutTruth are the objects refused because the host has no true value of them, including objects
 	// that are not listed.
-	Untold []string
-	sums   []api.RefusalSum
+	WithoutTruth []string
+	sums         []api.RefusalSum
 }
 
 // Refusals returns a list of these refusals.
@@ -33,14 +33,14 @@ func Refusals(all ...api.Refusal) (r RefusalList) {
 // refusal, because they are recorded.
 func NewRefusals(partial bool) (r RefusalList) {
 	if partial {
-		r.Most = api.MaxPanel
+		r.MaxListed = api.MaxPanel
 	}
 	return r
 }
 
 // Add adds refusals.
 func (r *RefusalList) Add(more ...api.Refusal) {
-	most := r.Most
+	most := r.MaxListed
 	if most == 0 {
 		most = MaxListed
 	}
@@ -50,7 +50,7 @@ func (r *RefusalList) Add(more ...api.Refusal) {
 	r.sums = (&api.RefusedError{Sums: r.sums}).SumsWith(more...)
 	for _, one := range more {
 		if one.Reason == api.NoTruth {
-			r.Untold = append(r.Untold, one.Object)
+			r.WithoutTruth = append(r.WithoutTruth, one.Object)
 		}
 	}
 }

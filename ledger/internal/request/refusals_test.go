@@ -31,8 +31,8 @@ func TestRefusalList_MoreThanAreListed_CountsAllInBoundedMemory(t *testing.T) {
 	if got := r.ByReason(); !maps.Equal(got, want) {
 		t.Errorf("by reason %v, want %v", got, want)
 	}
-	if len(r.Listed) != MaxListed || cap(r.Listed) > 2*MaxListed || r.Count() != many+MaxListed+2 || len(r.Untold) != 0 {
-		t.Errorf("%d are listed, in memory for %d; %d are counted; %d are untold", len(r.Listed), cap(r.Listed), r.Count(), len(r.Untold))
+	if len(r.Listed) != MaxListed || cap(r.Listed) > 2*MaxListed || r.Count() != many+MaxListed+2 || len(r.WithoutTruth) != 0 {
+		t.Errorf("%d are listed, in memory for %d; %d are counted; %d are untold", len(r.Listed), cap(r.Listed), r.Count(), len(r.WithoutTruth))
 	}
 	e := r.Error(&event.Question{Name: "q"})
 	if len(e.Refused) != MaxListed || e.Unlisted != many+2 || e.Sums[0].Count != want[api.ObjectCap] || e.Sums[0].Largest != privacy.MustEpsilon("1.5") {
@@ -44,8 +44,8 @@ func TestRefusalList_Partial_ListsAllAndItsErrorTheFirst(t *testing.T) {
 	r := NewRefusals(true)
 	r.Add(sameRefusals(api.NoTruth, "1", 2*MaxListed)...)
 	e := r.Error(&event.Question{Name: "q"})
-	if len(r.Listed) != 2*MaxListed || len(r.Untold) != 2*MaxListed || r.Unlisted != 0 {
-		t.Errorf("%d are listed, %d not, %d are untold", len(r.Listed), r.Unlisted, len(r.Untold))
+	if len(r.Listed) != 2*MaxListed || len(r.WithoutTruth) != 2*MaxListed || r.Unlisted != 0 {
+		t.Errorf("%d are listed, %d not, %d are untold", len(r.Listed), r.Unlisted, len(r.WithoutTruth))
 	}
 	if len(e.Refused) != MaxListed || e.Unlisted != MaxListed {
 		t.Errorf("the error lists %d, and counts %d more", len(e.Refused), e.Unlisted)
@@ -58,6 +58,6 @@ func TestRefusalList_Lowest_CountsThoseNotListed(t *testing.T) {
 		t.Errorf("the lowest is %v", got)
 	}
 	if got := new(RefusalList).Lowest(privacy.MustEpsilon("3")); got != privacy.MustEpsilon("3") {
-		t.Errorf("the lowest of nobody is %v", got)
+		t.Errorf("the lowest ε without refusals is %v", got)
 	}
 }

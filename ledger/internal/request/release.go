@@ -16,145 +16,145 @@ import (
 
 // Release executes a request for the response of one object.
 func (e *Executor) Release(ctx context.Context, r api.ReleaseRequest) (api.Response, error) {
-	x := &release{name: [1]string{r.Object}}
-	if err := x.set(ctx, e, r); err != nil {
+	rl := &release{name: [1]string{r.Object}}
+	if err := rl.prepare(ctx, e, r); err != nil {
 		return api.Response{}, err
 	}
-	err := x.run(ctx)
-	if err == nil && !x.decided { // read it even if ctx has ended, because it is recorded
-		err = e.Engine.View(context.WithoutCancel(ctx), x.readRecorded)
+	err := rl.run(ctx)
+	if err == nil && !rl.decided { // read it even if ctx has ended, because it is recorded
+		err = e.Engine.View(context.WithoutCancel(ctx), rl.readRecorded)
 	}
 	if err != nil {
-		return api.Response{}, x.alternative(ctx, callback.Report(err))
+		return api.Response{}, rl.alternative(ctx, callback.Report(err))
 	}
-	return ResponseOf(x.question, r.Object, x.given)
+	return ResponseOf(rl.question, r.Object, rl.level)
 }
 
 // release is a request for the response of one object, in one transaction.
 type release struct {
 	protocol
 	drawing
-	name    [1]string       // the object
-	number  [1]int32        // index of the true value, if the release is prompt
-	verdict event.Verdict   // what the release means for the object
-	bond    [1]state.Bond   // what the chain of the object is bound to
-	decided bool            // this call has decided the release
-	changes [1]event.Change // the event that settles the release
+	name       [1]string             // the object
+	valueIndex [1]int32              // index of the true value, if the release is prompt
+	verdict    event.Verdict         // what the release means for the object
+	binding    [1]state.TruthBinding // what the chain of the object is bound to
+	decided    bool                  // this call has decided the release
+	changes    [1]event.Change       // the event that settles the release
 }
 
-// set checks the request. If the request has a valid true value, it is decided before its key is
+// prepare checks the request. If the request has a valid true value, it is decided before its key is
 // looked up. With a truth key the lookup comes first. A changed value must take the same steps
 // there as a missing one.
-func (x *release) set(ctx context.Context, e *Executor, r api.ReleaseRequest) error {
+func (rl *release) prepare(ctx context.Context, e *Executor, r api.ReleaseRequest) error {
 	if err := event.CheckName("object", r.Object); err != nil {
 		return err
 	}
-	x.drawing.protocol = &x.protocol
+	rl.drawing.protocol = &rl.protocol
 	raise := api.RaiseRequest{Key: r.Key, Question: r.Question, Epsilon: r.Epsilon, Truth: r.Truth}
-	if err := x.drawing.set(ctx, e, x, raise, x.name[:]); err != nil {
+	if err := rl.drawing.prepare(ctx, e, rl, raise, rl.name[:]); err != nil {
 		return err
 	}
 	if r.TrueValue == "" {
 		return nil
 	}
 	if r.Truth != nil {
-		return errs.Invalid("a release with a true value, and with a source of one")
+		return errs.Invalid("a release has both TrueValue and Truth: set one of them")
 	}
 	value := r.TrueValue // api.TruthOf is not needed, because this source is called for this object only
-	x.source = func(context.Context, string, []string) ([]string, error) { return []string{value}, nil }
-	if number, known := x.question.Index[r.TrueValue]; known && e.Rules.Binder == nil {
-		x.number[0], x.prompt = int32(number), true
+	rl.source = func(context.Context, string, []string) ([]string, error) { return []string{value}, nil }
+	if number, known := rl.question.Index[r.TrueValue]; known && e.Rules.Binder == nil {
+		rl.valueIndex[0], rl.decidesFirst = int32(number), true
 	}
 	return nil
 }
 
-// look reads what the request means for the object.
-func (x *release) look(s *state.State) error {
+// assessNew reads what the request means for the object.
+func (rl *release) assessNew(s *state.State) error {
 	var o rules.Subject
-	v, refusal, err := x.assess(s, x.name[0], x.asking(), &o)
+	v, refusal, err := rl.assess(s, rl.name[0], rl.objectRequest(), &o)
 	if err == nil && refusal != nil {
-		err = x.refuse(Refusals(*refusal))
+		err = rl.refuse(Refusals(*refusal))
 	}
-	x.verdict, x.bond[0] = v, o.Chain.Bond()
+	rl.verdict, rl.binding[0] = v, o.Chain.Binding()
 	return err
 }
 
 // ask asks the host for the true value, if a response must be drawn.
-func (x *release) ask(ctx context.Context) error {
-	if x.verdict != event.Drawn {
+func (rl *release) ask(ctx context.Context) error {
+	if rl.verdict != event.Drawn {
 		return nil
 	}
-	who := rules.Needy{Names: x.name[:], Bonds: x.bond[:]}
-	values, err := x.Rules.Ask(ctx, x.question, x.source, who, &x.faults)
+	who := rules.TruthRequest{Names: rl.name[:], Bindings: rl.binding[:]}
+	values, err := rl.Rules.Ask(ctx, rl.question, rl.source, who, &rl.faults)
 	if err != nil {
 		return err
 	}
-	x.truths.Add(who.Names, values)
+	rl.trueValues.Add(who.Names, values)
 	if values[0] != rules.NoTruth {
 		return nil
 	}
-	refused, err := x.refuseAllUntold(ctx, who.Names)
+	refused, err := rl.refuseAllWithoutTruth(ctx, who.Names)
 	if err != nil {
 		return err
 	}
-	return x.refuse(Refusals(refused...))
+	return rl.refuse(Refusals(refused...))
 }
 
 // commit decides the release. If a prompt release fails for any reason, commit checks whether the
 // key was settled before, even if ctx has ended. In that case it returns nil, and the recorded
 // response is returned.
-func (x *release) commit(ctx context.Context) error {
-	prompt := x.prompt
+func (rl *release) commit(ctx context.Context) error {
+	prompt := rl.decidesFirst
 	if prompt {
-		x.truths.Add(x.name[:], x.number[:])
+		rl.trueValues.Add(rl.name[:], rl.valueIndex[:])
 	}
-	err := x.propose(ctx, engine.Proposal{})
-	if x.decided = err == nil; x.decided || !prompt || errors.Is(err, errOvertaken) {
+	err := rl.propose(ctx, engine.Proposal{})
+	if rl.decided = err == nil; rl.decided || !prompt || errors.Is(err, errOvertaken) {
 		return err
 	}
-	failed := x.Engine.View(context.WithoutCancel(ctx), func(s *state.State) (err error) {
-		x.st, err = StandingOf(s, x.key, x.id)
+	failed := rl.Engine.View(context.WithoutCancel(ctx), func(s *state.State) (err error) {
+		rl.progress, err = ProgressOf(s, rl.key, rl.id)
 		return err
 	})
-	if failed == nil && x.st.Done {
+	if failed == nil && rl.progress.Done {
 		return nil
 	}
 	return err
 }
 
 // decide records the response, unless it exists already.
-func (x *release) decide(s *state.State) ([]event.Change, error) {
-	s.Coming = 2
-	refusal, err := x.answer(s, x.name[0], &x.end.Counts)
+func (rl *release) decide(s *state.State) ([]event.Change, error) {
+	s.EventsAhead = 2
+	refusal, err := rl.answer(s, rl.name[0], &rl.end.Counts)
 	switch {
 	case err != nil:
 		return nil, err
-	case refusal != nil && x.prompt:
+	case refusal != nil && rl.decidesFirst:
 		return nil, errOvertaken // the next attempt explains it, outside the transaction that others wait for
 	case refusal != nil:
-		return nil, x.refuse(Refusals(*refusal))
+		return nil, rl.refuse(Refusals(*refusal))
 	}
-	x.end.Again = x.again(x.end.Counts)
-	x.changes[0] = x.end
-	return x.changes[:], nil
+	rl.end.Again = rl.reusedLevel(rl.end.Counts)
+	rl.changes[0] = rl.end
+	return rl.changes[:], nil
 }
 
 // readRecorded reads the response of a request that was settled earlier.
-func (x *release) readRecorded(s *state.State) error {
-	name := x.name[0]
+func (rl *release) readRecorded(s *state.State) error {
+	name := rl.name[0]
 	o, found, err := s.Object(name)
-	if err == nil && o.Forgotten > x.st.Last {
-		return fmt.Errorf("object %q, ε=%s: %w", name, x.epsilon, errs.ErrForgotten)
+	if err == nil && o.Forgotten > rl.progress.Last {
+		return fmt.Errorf("object %q, ε=%s: %w", name, rl.epsilon, errs.ErrForgotten)
 	}
 	if err != nil || !found {
-		return errs.Corrupt(err, "object %q has lost its budget", name)
+		return errs.Corrupt(err, "the record of object %q is missing", name)
 	}
-	c, found, err := s.Chain(x.question.Number, name)
+	c, found, err := s.Chain(rl.question.Number, name)
 	if err != nil || !found {
-		return errs.Corrupt(err, "object %q has lost its chain", name)
+		return errs.Corrupt(err, "object %q: its chain in question %d is missing", name)
 	}
-	if x.given, found = c.During(x.st.Last).At(x.epsilon); !found {
-		return errs.Corrupt(nil, "object %q has lost its response at ε=%s", name, x.epsilon)
+	if rl.level, found = c.During(rl.progress.Last).At(rl.epsilon); !found {
+		return errs.Corrupt(nil, "object %q: its response at ε=%s is missing", name, rl.epsilon)
 	}
 	return nil
 }

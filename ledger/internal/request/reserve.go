@@ -19,8 +19,8 @@ func (e *Executor) Reserve(ctx context.Context, r api.ReserveRequest) (uint64, e
 	if err := held.check(); err != nil {
 		return 0, err
 	}
-	x := &selling{}
-	form, err := x.setOrder(ctx, e, "reserve", r.Key, r.Order, limits{r.QuoteID, r.MaxPrice, r.Partial})
+	sl := &selling{}
+	form, err := sl.setOrder(ctx, e, "reserve", r.Key, r.Order, limits{r.QuoteID, r.MaxPrice, r.Partial})
 	if err != nil {
 		return 0, err
 	}
@@ -28,55 +28,55 @@ func (e *Executor) Reserve(ctx context.Context, r api.ReserveRequest) (uint64, e
 	if !r.Until.IsZero() {
 		form.Field("Until").U64(uint64(r.Until.UnixNano()))
 	}
-	x.id, x.reserving, x.term = form.Finish(), true, held
-	x.prompt = !r.All && len(x.names) <= state.PartSize
-	number, _, err := x.execute(ctx)
+	sl.id, sl.isReservation, sl.term = form.Finish(), true, held
+	sl.decidesFirst = !r.All && len(sl.names) <= state.PartSize
+	number, _, err := sl.execute(ctx)
 	return number, err
 }
 
 // reserve returns the events of the reservation.
-func (x *selling) reserve(s *state.State) ([]event.Change, error) {
-	expires, err := x.term.expires(s.Now)
+func (sl *selling) reserve(s *state.State) ([]event.Change, error) {
+	expires, err := sl.term.expires(s.Now)
 	if err != nil {
 		return nil, err
 	}
 	if expires.Year() > event.LastYear {
-		return nil, errs.Invalid("a reservation until %v", expires)
+		return nil, errs.Invalid("reservation expiry %v is after the year %d", expires, event.LastYear)
 	}
 	var under []uint32 // the policies of the objects that answer
 	note := func(o rules.Subject, _ *line) { under = append(under, o.Chain.Policy) }
-	if err := x.convene(s, s.Clock, note); err != nil {
+	if err := sl.assessPanel(s, s.Clock, note); err != nil {
 		return nil, err
 	}
-	if err := x.accept(x.limits); err != nil {
+	if err := sl.accept(sl.limits); err != nil {
 		return nil, err
 	}
-	changes, d := x.deal(s)
+	changes, d := sl.deal(s)
 	changes = append(changes, &event.Reserved{Deal: d, Expires: expires})
-	for i, one := range x.lines {
-		held := event.Held{Object: x.names[one.at], Sale: d.Sale, Price: one.price, Policy: under[i]}
+	for i, one := range sl.lines {
+		held := event.Held{Object: sl.names[one.at], Sale: d.Sale, Price: one.price, Policy: under[i]}
 		changes = append(changes, &held)
 	}
-	x.sale, x.end.Sale = d.Sale, d.Sale
-	return Settling(changes, x.question.Number, x.refused.Listed, x.end), nil
+	sl.sale, sl.end.Sale = d.Sale, d.Sale
+	return AppendSettled(changes, sl.question.Number, sl.refused.Listed, sl.end), nil
 }
 
-// recall reads the reservation that is captured into the trade.
-func (x *selling) recall(s *state.State) error {
-	r, err := OpenReservation(s, x.Reserved)
+// readReservation reads the reservation that is captured into the trade.
+func (sl *selling) readReservation(s *state.State) error {
+	r, err := OpenReservation(s, sl.Reserved)
 	if err != nil {
 		return err
 	}
-	if x.question, err = s.Question(r.Question); err != nil {
+	if sl.question, err = s.Question(r.Question); err != nil {
 		return err
 	}
 	b, err := s.Buyer(r.Buyer)
 	if err != nil {
 		return err
 	}
-	x.epsilon, x.buyer, x.names, x.promised = r.Epsilon, b.Name, nil, nil
-	x.Bid = rules.Bid{
-		Question: x.question, Client: b.Name, Epsilon: r.Epsilon, Granted: r.Granted, Reserved: x.Reserved,
+	sl.epsilon, sl.buyer, sl.names, sl.reservedPolicies = r.Epsilon, b.Name, nil, nil
+	sl.Bid = rules.Bid{
+		Question: sl.question, Client: b.Name, Epsilon: r.Epsilon, Granted: r.Granted, Reserved: sl.Reserved,
 	}
 	var gone RefusalList
 	for n := r.Event + 1; n <= r.Event+r.Objects; n++ {
@@ -86,7 +86,7 @@ func (x *selling) recall(s *state.State) error {
 		}
 		c, ok := ev.Change.(*event.Held)
 		if !ok {
-			return errs.Corrupt(nil, "event %d reserves nothing", n)
+			return errs.Corrupt(nil, "event %d reserves no object", n)
 		}
 		if ev.Erased != nil { // the object and its name were forgotten
 			withdrawn := api.Refusal{
@@ -95,10 +95,10 @@ func (x *selling) recall(s *state.State) error {
 			gone.Add(withdrawn)
 			continue
 		}
-		x.names, x.promised = append(x.names, c.Object), append(x.promised, c.Policy)
+		sl.names, sl.reservedPolicies = append(sl.names, c.Object), append(sl.reservedPolicies, c.Policy)
 	}
-	if gone.Count() > 0 && (!x.partial || len(x.names) == 0) {
-		return x.refuse(gone)
+	if gone.Count() > 0 && (!sl.partial || len(sl.names) == 0) {
+		return sl.refuse(gone)
 	}
 	return nil
 }
@@ -130,7 +130,7 @@ func OrderRefusals(s *state.State, r state.Sale) (all []api.Refusal, err error) 
 		}
 		c, ok := begun.Change.(*event.Reserved)
 		if !ok {
-			return nil, errs.Corrupt(nil, "event %d makes no reservation", begun.Number)
+			return nil, errs.Corrupt(nil, "event %d is not a reservation", begun.Number)
 		}
 		ends = append(ends, r.Granted+c.Objects+c.Refused+1)
 	}
@@ -195,9 +195,9 @@ type term struct {
 func (r term) check() error {
 	switch {
 	case r.until.IsZero() && r.length <= 0, !r.until.IsZero() && r.length != 0:
-		return errs.Invalid("a reservation for %v, until %v: give one of them", r.length, r.until)
+		return errs.Invalid("a reservation for %v and until %v: set exactly one, For above 0 or Until", r.length, r.until)
 	case !r.until.IsZero() && (r.until.UTC().Year() < 1970 || r.until.UTC().Year() > event.LastYear):
-		return errs.Invalid("a reservation until %v", r.until)
+		return errs.Invalid("reservation expiry %v is not in the years 1970 to %d", r.until, event.LastYear)
 	}
 	return nil
 }
@@ -209,7 +209,7 @@ func (r term) expires(now time.Time) (time.Time, error) {
 	}
 	until := r.until.UTC()
 	if !until.After(now) {
-		return time.Time{}, errs.Invalid("a reservation until %s, and it is %s already",
+		return time.Time{}, errs.Invalid("reservation expiry %s is not after the ledger's time %s",
 			until.Format(time.RFC3339Nano), now.UTC().Format(time.RFC3339Nano))
 	}
 	return until, nil

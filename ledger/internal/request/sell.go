@@ -28,271 +28,271 @@ type limits struct {
 // Sell executes an order in one transaction. It returns the number of the sale, and the faults of
 // the true values.
 func (e *Executor) Sell(ctx context.Context, r api.SellRequest) (uint64, *rules.TruthFaults, error) {
-	x := &selling{}
-	form, err := x.setOrder(ctx, e, "sell", r.Key, r.Order, limits{r.QuoteID, r.MaxPrice, r.Partial})
+	sl := &selling{}
+	form, err := sl.setOrder(ctx, e, "sell", r.Key, r.Order, limits{r.QuoteID, r.MaxPrice, r.Partial})
 	if err != nil {
 		return 0, nil, err
 	}
-	x.id, x.source, x.progress = form.Finish(), r.Truth, r.Progress
-	return x.execute(ctx)
+	sl.id, sl.source, sl.onProgress = form.Finish(), r.Truth, r.Progress
+	return sl.execute(ctx)
 }
 
 // Capture executes the order of a reservation. It returns the same as Sell.
 func (e *Executor) Capture(ctx context.Context, r api.CaptureRequest) (uint64, *rules.TruthFaults, error) {
-	x := &selling{limits: limits{partial: r.Partial}}
-	if err := x.begin(e, x, r.Key); err != nil {
+	sl := &selling{limits: limits{partial: r.Partial}}
+	if err := sl.begin(e, sl, r.Key); err != nil {
 		return 0, nil, err
 	}
 	if r.Reservation == 0 {
-		return 0, nil, errs.Invalid("no reservation is given")
+		return 0, nil, errs.Invalid("the number of the reservation is 0: numbers begin with 1")
 	}
-	x.Reserved, x.partial = r.Reservation, r.Partial
-	x.id, x.source, x.progress = event.CaptureRequest(r.Reservation, r.Partial), r.Truth, r.Progress
-	return x.execute(ctx)
+	sl.Reserved, sl.partial = r.Reservation, r.Partial
+	sl.id, sl.source, sl.onProgress = event.CaptureRequest(r.Reservation, r.Partial), r.Truth, r.Progress
+	return sl.execute(ctx)
 }
 
 // selling is a request to sell an order, to capture its reservation, or to reserve it.
 type selling struct {
 	trade
-	limits limits
-	needy  rules.Needy    // objects that need a true value
-	bound  []event.Change // events that bind chains to their true values
-	rows   []rrchain.Bits // responses in unary encoding
-	sale   uint64         // number of the sale or reservation
-	term   term           // how long a reservation is held
+	limits         limits
+	needs          rules.TruthRequest // objects that need a true value
+	bindings       []event.Change     // events that bind chains to their true values
+	unaryResponses []rrchain.Bits     // responses in unary encoding
+	sale           uint64             // number of the sale or reservation
+	term           term               // how long a reservation is held
 
-	progress func(done, total int) // may be nil
-	report   func(done, total int) // calls progress from outside the commit
-	ended    func() error          // returns an error if the caller has stopped waiting
+	onProgress func(done, total int) // may be nil
+	report     func(done, total int) // calls progress from outside the commit
+	callerErr  func() error          // returns an error if the caller has stopped waiting
 }
 
 // setOrder checks an order and prepares the request for it. It returns the first fields of the
 // request's canonical form.
-func (x *selling) setOrder(
+func (sl *selling) setOrder(
 	ctx context.Context, e *Executor, operation, key string, o api.Order, m limits,
 ) (*event.Form, error) {
 	if e.Engine.ReadOnly {
 		return nil, errs.ErrReadOnly
 	}
-	if err := errors.Join(event.CheckName("idempotency key", key), m.check()); err != nil {
+	if err := errors.Join(event.CheckName("idempotency key", key), m.checkRange()); err != nil {
 		return nil, err
 	}
-	if err := x.set(ctx, e, o); err != nil {
+	if err := sl.prepare(ctx, e, o); err != nil {
 		return nil, err
 	}
-	f := x.form(operation)
+	f := sl.form(operation)
 	m.add(f)
-	x.steps, x.key, x.limits, x.partial, x.quoting = x, key, m, m.partial, m.quoteID != "" || m.maxPrice != nil
+	sl.steps, sl.key, sl.limits, sl.partial, sl.isQuote = sl, key, m, m.partial, m.quoteID != "" || m.maxPrice != nil
 	return f, nil
 }
 
 // execute runs the request and returns the number of the sale or reservation.
-func (x *selling) execute(ctx context.Context) (uint64, *rules.TruthFaults, error) {
-	if err := x.run(ctx); err != nil {
-		return 0, nil, x.alternative(ctx, err)
+func (sl *selling) execute(ctx context.Context) (uint64, *rules.TruthFaults, error) {
+	if err := sl.run(ctx); err != nil {
+		return 0, nil, sl.alternative(ctx, err)
 	}
-	return x.sale, &x.faults, nil
+	return sl.sale, &sl.faults, nil
 }
 
-// found reads which sale or reservation the request has created.
-func (x *selling) found(s *state.State) (err error) {
-	if x.sale, err = SettledSale(s, x.st.Last); err == nil && x.reserving {
-		_, err = OpenReservation(s, x.sale)
+// readSettled reads which sale or reservation the request has created.
+func (sl *selling) readSettled(s *state.State) (err error) {
+	if sl.sale, err = SettledSale(s, sl.progress.Last); err == nil && sl.isReservation {
+		_, err = OpenReservation(s, sl.sale)
 	}
 	return err
 }
 
-// look assesses the order without true values.
-func (x *selling) look(s *state.State) error {
-	if x.Reserved != 0 {
-		if err := x.recall(s); err != nil {
+// assessNew assesses the order without true values.
+func (sl *selling) assessNew(s *state.State) error {
+	if sl.Reserved != 0 {
+		if err := sl.readReservation(s); err != nil {
 			return err
 		}
 	}
-	x.needy, x.told = rules.Needy{}, false
-	if err := x.convene(s, x.at, x.addNeedy); err != nil {
+	sl.needs, sl.wasAsked = rules.TruthRequest{}, false
+	if err := sl.assessPanel(s, sl.at, sl.addNeed); err != nil {
 		return err
 	}
-	m := x.limits
-	if m.partial && !x.reserving {
+	m := sl.limits
+	if m.partial && !sl.isReservation {
 		m.maxPrice = nil // objects without a true value will be left out and cost nothing
 	}
-	return x.accept(m)
+	return sl.accept(m)
 }
 
-// addNeedy adds an object to x.needy if its response must be drawn from the true value.
-func (x *selling) addNeedy(o rules.Subject, one *line) {
+// addNeed adds an object to sl.needs if its response must be drawn from the true value.
+func (sl *selling) addNeed(o rules.Subject, one *line) {
 	if one.verdict == event.Drawn {
-		x.needy.Add(o.Name, o.Chain.Bond())
+		sl.needs.Add(o.Name, o.Chain.Binding())
 	}
 }
 
 // ask asks the host for the true values that draws need. If some are missing, it assesses the order
 // again, which refuses the objects without one.
-func (x *selling) ask(ctx context.Context) error {
-	if x.reserving {
+func (sl *selling) ask(ctx context.Context) error {
+	if sl.isReservation {
 		return nil
 	}
 	lacking := false
-	err := x.askFor(ctx, x.needy, func(names []string, values []int32) {
-		x.truths.Add(names, values)
+	err := sl.askFor(ctx, sl.needs, func(names []string, values []int32) {
+		sl.trueValues.Add(names, values)
 		lacking = lacking || slices.Contains(values, rules.NoTruth)
 	})
-	x.told = true
+	sl.wasAsked = true
 	if err == nil && lacking {
-		err = x.Engine.View(ctx, func(s *state.State) error {
-			return x.convene(s, x.at, func(rules.Subject, *line) {})
+		err = sl.Engine.View(ctx, func(s *state.State) error {
+			return sl.assessPanel(s, sl.at, func(rules.Subject, *line) {})
 		})
 	}
 	if err != nil {
 		return err
 	}
-	x.needy = rules.Needy{}
-	return x.accept(x.limits)
+	sl.needs = rules.TruthRequest{}
+	return sl.accept(sl.limits)
 }
 
 // commit executes the transaction. Unless the order is only reserved, it reports progress while the
 // transaction runs.
-func (x *selling) commit(ctx context.Context) error {
-	x.lines = nil // all objects are assessed again in the transaction
-	if x.reserving {
-		return x.protocol.commit(ctx)
+func (sl *selling) commit(ctx context.Context) error {
+	sl.lines = nil // all objects are assessed again in the transaction
+	if sl.isReservation {
+		return sl.protocol.commit(ctx)
 	}
-	return callback.WithProgress(ctx, x.progress, func(ctx context.Context, report func(done, total int)) error {
-		x.report, x.ended = report, ctx.Err
-		return x.propose(ctx, engine.Proposal{Record: x.record})
+	return callback.WithProgress(ctx, sl.onProgress, func(ctx context.Context, report func(done, total int)) error {
+		sl.report, sl.callerErr = report, ctx.Err
+		return sl.propose(ctx, engine.Proposal{Record: sl.record})
 	})
 }
 
-// tell reports progress. done is the number of objects that are drawn or, if recorded is set,
+// reportProgress reports progress. done is the number of objects that are drawn or, if recorded is set,
 // recorded.
-func (x *selling) tell(recorded bool, done int) {
+func (sl *selling) reportProgress(recorded bool, done int) {
 	if recorded {
-		done += len(x.names)
+		done += len(sl.names)
 	}
-	x.report(done, 2*len(x.names))
+	sl.report(done, 2*len(sl.names))
 }
 
 // decide assesses all objects again in the transaction and draws the responses. The order can be
 // refused only here. record then writes the events.
-func (x *selling) decide(s *state.State) ([]event.Change, error) {
-	if x.reserving {
-		return x.reserve(s)
+func (sl *selling) decide(s *state.State) ([]event.Change, error) {
+	if sl.isReservation {
+		return sl.reserve(s)
 	}
-	if x.Reserved != 0 {
-		if _, err := OpenReservation(s, x.Reserved); err != nil {
+	if sl.Reserved != 0 {
+		if _, err := OpenReservation(s, sl.Reserved); err != nil {
 			return nil, err
 		}
 	}
-	halted, err := x.reassess(s, rules.Earlier(x.at, s.Clock))
+	drawErr, err := sl.reassess(s, rules.Earlier(sl.at, s.Clock))
 	if err != nil {
 		return nil, err
 	}
-	if err := x.accept(x.limits); err != nil {
+	if err := sl.accept(sl.limits); err != nil {
 		return nil, err
 	}
-	if x.sum.price > math.MaxInt64-s.Counters.Revenue {
-		return nil, errs.Invalid("the revenue would be more than can be counted")
+	if sl.sum.price > math.MaxInt64-s.Counters.Revenue {
+		return nil, errs.Invalid("the ledger's revenue would exceed the largest amount that can be counted")
 	}
-	return nil, halted
+	return nil, drawErr
 }
 
 // reassess assesses the order in the transaction. It also draws the responses, until a draw fails.
 // halted is the error of that draw, or nil.
-func (x *selling) reassess(s *state.State, at time.Time) (halted, err error) {
-	if err := x.anew(s); err != nil {
+func (sl *selling) reassess(s *state.State, at time.Time) (drawErr, err error) {
+	if err := sl.reset(s); err != nil {
 		return nil, err
 	}
-	x.bound, x.rows = nil, nil
-	err = x.eachPart(func(from int, names []string) error {
-		defer x.tell(false, from+len(names))
-		return x.assessPart(s, from, names, at, func(o rules.Subject, one *line) {
-			if halted == nil {
-				halted = x.respond(s, o, one)
+	sl.bindings, sl.unaryResponses = nil, nil
+	err = sl.eachPart(func(from int, names []string) error {
+		defer sl.reportProgress(false, from+len(names))
+		return sl.assessPart(s, from, names, at, func(o rules.Subject, one *line) {
+			if drawErr == nil {
+				drawErr = sl.respond(s, o, one)
 			}
 		})
 	})
 	if errors.Is(err, errDecided) {
 		err = nil
 	}
-	return halted, err
+	return drawErr, err
 }
 
 // respond draws the response of an object and stores it in its line.
-func (x *selling) respond(s *state.State, o rules.Subject, one *line) error {
-	if err := x.ended(); err != nil {
+func (sl *selling) respond(s *state.State, o rules.Subject, one *line) error {
+	if err := sl.callerErr(); err != nil {
 		return err // nothing has happened yet
 	}
-	truth, _ := x.truths.Of(o.Name)
+	truth, _ := sl.trueValues.Of(o.Name)
 	if one.verdict == event.Drawn {
-		if err := x.checkTruth(x.question, &o.Chain, o.Name, truth); err != nil {
+		if err := sl.checkTruth(sl.question, &o.Chain, o.Name, truth); err != nil {
 			return err
 		}
 	}
-	r, first, err := x.Rules.Respond(s.Chances, x.question, &o, x.epsilon, truth)
+	r, first, err := sl.Rules.Respond(s.Samplers, sl.question, &o, sl.epsilon, truth)
 	if err != nil {
 		return err
 	}
-	x.bound = append(x.bound, first...)
+	sl.bindings = append(sl.bindings, first...)
 	if one.value = uint32(r.Value.Index); r.Value.IsUnary() {
-		one.value = uint32(len(x.rows))
-		x.rows = append(x.rows, r.Value.Bits)
+		one.value = uint32(len(sl.unaryResponses))
+		sl.unaryResponses = append(sl.unaryResponses, r.Value.Bits)
 	}
 	return nil
 }
 
 // response returns the response of a line.
-func (x *selling) response(one line) event.Response {
-	if x.rows != nil {
-		return event.Response{Value: event.Value{Bits: x.rows[one.value]}, Method: one.method}
+func (sl *selling) response(one line) event.Response {
+	if sl.unaryResponses != nil {
+		return event.Response{Value: event.Value{Bits: sl.unaryResponses[one.value]}, Method: one.method}
 	}
 	return event.Response{Value: event.Value{Index: int(one.value)}, Method: one.method}
 }
 
 // record writes the events of the sale.
-func (x *selling) record(s *state.State) error {
-	named, d := x.deal(s)
-	if x.Reserved != 0 {
-		d.Sale = x.Reserved
+func (sl *selling) record(s *state.State) error {
+	named, d := sl.deal(s)
+	if sl.Reserved != 0 {
+		d.Sale = sl.Reserved
 	}
-	for _, one := range x.lines {
-		x.end.Counts[one.verdict]++
+	for _, one := range sl.lines {
+		sl.end.Counts[one.verdict]++
 	}
-	x.sale, x.end.Sale = d.Sale, d.Sale
+	sl.sale, sl.end.Sale = d.Sale, d.Sale
 	if _, _, err := fold.Record(s, named); err != nil {
 		return err
 	}
-	if err := x.recordBound(s); err != nil { // first, because the sale is followed directly by its objects
+	if err := sl.recordBindings(s); err != nil { // first, because the sale is followed directly by its objects
 		return err
 	}
-	if _, _, err := fold.Record(s, []event.Change{&event.SaleMade{Deal: d, Tally: x.sum.tally}}); err != nil {
+	if _, _, err := fold.Record(s, []event.Change{&event.SaleMade{Deal: d, Tally: sl.sum.tally}}); err != nil {
 		return err
 	}
-	if err := x.recordSold(s); err != nil {
+	if err := sl.recordSold(s); err != nil {
 		return err
 	}
-	_, _, err := fold.Record(s, Settling(nil, x.question.Number, x.refused.Listed, x.end))
+	_, _, err := fold.Record(s, AppendSettled(nil, sl.question.Number, sl.refused.Listed, sl.end))
 	return err
 }
 
-// recordBound writes the events that bind chains to their true values.
-func (x *selling) recordBound(s *state.State) error {
-	_, _, err := fold.Record(s, x.bound)
+// recordBindings writes the events that bind chains to their true values.
+func (sl *selling) recordBindings(s *state.State) error {
+	_, _, err := fold.Record(s, sl.bindings)
 	return err
 }
 
 // recordSold writes the events that hand out the responses.
-func (x *selling) recordSold(s *state.State) error {
-	capacity := min(len(x.lines), state.PartSize)
+func (sl *selling) recordSold(s *state.State) error {
+	capacity := min(len(sl.lines), state.PartSize)
 	page, changes := make([]event.Sold, 0, capacity), make([]event.Change, 0, capacity)
-	left := x.lines
-	return x.eachPart(func(from int, names []string) error {
-		defer x.tell(true, from+len(names))
+	left := sl.lines
+	return sl.eachPart(func(from int, names []string) error {
+		defer sl.reportProgress(true, from+len(names))
 		page, changes = page[:0], changes[:0]
 		for len(left) > 0 && int(left[0].at) < from+len(names) {
 			one := left[0]
 			left = left[1:]
-			sold := event.Sold{Object: x.names[one.at], Sale: x.sale, Price: one.price, Response: x.response(one)}
+			sold := event.Sold{Object: sl.names[one.at], Sale: sl.sale, Price: one.price, Response: sl.response(one)}
 			page = append(page, sold)
 			changes = append(changes, &page[len(page)-1])
 		}
@@ -302,9 +302,9 @@ func (x *selling) recordSold(s *state.State) error {
 }
 
 // eachPart calls visit for each part of the names. from is the index of the first name of the part.
-func (x *selling) eachPart(visit func(from int, names []string) error) error {
+func (sl *selling) eachPart(visit func(from int, names []string) error) error {
 	from := 0
-	for some := range slices.Chunk(x.names, state.PartSize) {
+	for some := range slices.Chunk(sl.names, state.PartSize) {
 		if err := visit(from, some); err != nil {
 			return err
 		}
@@ -339,13 +339,13 @@ func (m limits) add(f *event.Form) {
 	f.Field("Partial").Flag(m.partial)
 }
 
-// check returns an error if a limit is out of range.
-func (m limits) check() error {
+// checkRange returns an error if a limit is out of range.
+func (m limits) checkRange() error {
 	if m.maxPrice != nil && *m.maxPrice < 0 {
-		return errs.Invalid("a highest price of %d", *m.maxPrice)
+		return errs.Invalid("MaxPrice is %d: it must not be negative", *m.maxPrice)
 	}
 	if len(m.quoteID) > event.MaxNameBytes {
-		return errs.Invalid("a quote ID of %d bytes", len(m.quoteID))
+		return errs.Invalid("QuoteID has %d bytes: at most %d are possible", len(m.quoteID), event.MaxNameBytes)
 	}
 	return nil
 }
@@ -359,7 +359,7 @@ func (t *trade) accept(m limits) error {
 	if m.quoteID == "" && m.maxPrice == nil {
 		return nil
 	}
-	if lacking := t.lackTruth(); m.quoteID != "" && lacking.Count() > 0 {
+	if lacking := t.refusedWithoutTruth(); m.quoteID != "" && lacking.Count() > 0 {
 		return t.refuse(lacking) // another quote would not help
 	}
 	q := t.quote()

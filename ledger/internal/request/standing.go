@@ -21,62 +21,62 @@ import (
 
 // Outcome is the result of a request.
 type Outcome struct {
-	Counts  event.Counts                    // sum of all parts
-	Left    int                             // number of refused objects
-	Refused []api.Refusal                   // the first refusals, without forgotten objects; empty for a sweep
-	Swept   map[uint32]*event.SweptQuestion // for a sweep: results by question
-	listed  int                             // number of refusals in Refused and Swept, at most MaxPanel
-	First   uint64                          // the first event
-	Last    uint64                          // the last event
+	Counts       event.Counts                    // sum of all parts
+	RefusedCount int                             // number of refused objects
+	Refused      []api.Refusal                   // the first refusals, without forgotten objects; empty for a sweep
+	Swept        map[uint32]*event.SweptQuestion // for a sweep: results by question
+	listed       int                             // number of refusals in Refused and Swept, at most MaxPanel
+	First        uint64                          // the first event
+	Last         uint64                          // the last event
 }
 
 // unlisted returns how many refused objects are not in Refused.
-func (o *Outcome) unlisted() int { return o.Left - len(o.Refused) }
+func (o *Outcome) unlisted() int { return o.RefusedCount - len(o.Refused) }
 
-// Standing is the progress of a request: which of its parts are settled.
-type Standing struct {
-	settled []uint64 // the events that settled parts before this call
-	parts   int      // number of settled parts, including those of this call
-	Done    bool     // the last part is settled
-	Through uint64   // objects enrolled by later events do not belong to the request
-	dealt   uint64   // number of the named objects that are done
-	Cursor  string   // the last object that is done, of a request for all
-	Last    uint64   // the last event of the request
+// Progress is the progress of a request: which of its parts are settled.
+type Progress struct {
+	settled     []uint64 // the events that settled parts before this call
+	parts       int      // number of settled parts, including those of this call
+	Done        bool     // the last part is settled
+	Through     uint64   // objects enrolled by later events do not belong to the request
+	doneObjects uint64   // number of the named objects that are done
+	Cursor      string   // the last object that is done, of a request for all
+	Last        uint64   // the last event of the request
 }
 
-// StandingOf returns the progress of the request with this key. It returns a
+// ProgressOf returns the progress of the request with this key. It returns a
 // [*api.KeyConflictError] if the key was used for another request. It returns [errs.ErrForgotten]
 // if the digest of that request was erased with an object.
 //
 // A request that is not done is not begun or continued if the clock is too far ahead of the log and
 // not confirmed. It would otherwise be refused for reasons of that time. The error is then
-// [state.State.Far].
-func StandingOf(s *state.State, key string, id event.Identity) (Standing, error) {
+// [state.State.ClockError].
+func ProgressOf(s *state.State, key string, id event.Identity) (Progress, error) {
 	r, part, err := s.LastPart(key)
 	if err == nil && (part == nil || !part.Final) {
 		err = s.ClockErr
 	}
 	if err != nil || part == nil {
-		return Standing{Through: s.Counters.Events}, err
+		return Progress{Through: s.Counters.Events}, err
 	}
 	if part.Digest == [sha256.Size]byte{} {
-		const text = "key %q: %w: the request that it was used for was about an object"
-		return Standing{}, fmt.Errorf(text, key, errs.ErrForgotten)
+		const text = "key %q: %w: an object of the request that it was used for was forgotten"
+		return Progress{}, fmt.Errorf(text, key, errs.ErrForgotten)
 	}
 	first := part
 	if len(r.Settled) > 1 {
 		if first, err = s.Settlement(r.Settled[0]); err != nil {
-			return Standing{}, err
+			return Progress{}, err
 		}
 	}
 	if err := checkSame(s, first, &id); err != nil {
-		return Standing{}, err
+		return Progress{}, err
 	}
-	st := Standing{
+	st := Progress{
 		settled: r.Settled, parts: len(r.Settled), Last: r.Settled[len(r.Settled)-1],
-		Done: part.Final, Through: part.Through, dealt: part.Done,
+		Done: part.Final, Through: part.Through, doneObjects: part.Done,
 	}
-	if !st.Done && st.dealt == 0 {
+	if !st.Done && st.doneObjects == 0 {
 		st.Cursor, err = cursor(s, r.Settled)
 	}
 	return st, err
@@ -170,9 +170,9 @@ func RefusalsOf(s *state.State, number uint64, end *event.Settled) (left []api.R
 	return left, err
 }
 
-// Settling appends the events of the refusals in a question to the changes, and the event that
+// AppendSettled appends the events of the refusals in a question to the changes, and the event that
 // settles the request. It adds their number to that event.
-func Settling(changes []event.Change, question uint32, left []api.Refusal, end *event.Settled) []event.Change {
+func AppendSettled(changes []event.Change, question uint32, left []api.Refusal, end *event.Settled) []event.Change {
 	end.Refused += uint64(len(left))
 	for _, r := range left {
 		changes = append(changes, &event.ObjectRefused{Question: question, Refusal: r})
@@ -180,9 +180,9 @@ func Settling(changes []event.Change, question uint32, left []api.Refusal, end *
 	return append(changes, end)
 }
 
-// partly wraps the refusal of a request in [errs.ErrPartlyDone] if parts of the request are
+// wrapPartlyDone wraps the refusal of a request in [errs.ErrPartlyDone] if parts of the request are
 // settled. It returns other errors as they are.
-func (st Standing) partly(err error) error {
+func (st Progress) wrapPartlyDone(err error) error {
 	var refused *api.RefusedError
 	if st.parts > 0 && errors.As(err, &refused) {
 		return fmt.Errorf("%w: %w", errs.ErrPartlyDone, err)
@@ -193,7 +193,7 @@ func (st Standing) partly(err error) error {
 // Add adds a part and the refusals that its events record. left may be empty if the refusals are
 // not needed.
 func (o *Outcome) Add(part *event.Settled, left []*event.ObjectRefused) {
-	o.Left += int(part.Refused)
+	o.RefusedCount += int(part.Refused)
 	for i, n := range part.Counts {
 		o.Counts[i] += n
 	}

@@ -17,22 +17,22 @@ import (
 
 // Sweep executes a sweep. It also returns the faults of true values, by the number of the question.
 func (e *Executor) Sweep(ctx context.Context, r api.AdvanceRequest) (Outcome, map[uint32]*rules.TruthFaults, error) {
-	x := &sweep{truths: map[valueOf]int32{}, faults: map[uint32]*rules.TruthFaults{}}
-	if err := x.begin(e, x, r.Key); err != nil {
+	sw := &sweep{trueValues: map[valueKey]int32{}, faultsOf: map[uint32]*rules.TruthFaults{}}
+	if err := sw.begin(e, sw, r.Key); err != nil {
 		return Outcome{}, nil, err
 	}
-	x.work, x.progress, x.source = x, r.Progress, r.Truth
-	x.panel = Panel{All: true}
+	sw.work, sw.onProgress, sw.source = sw, r.Progress, r.Truth
+	sw.panel = Panel{All: true}
 	if r.Question != "" {
 		q, err := e.Question(ctx, r.Question)
 		if err != nil {
 			return Outcome{}, nil, err
 		}
-		x.panel.Question = q.Number
+		sw.panel.Question = q.Number
 	}
-	x.id = event.SweepRequest(r.Question) // only now, because a name that was not checked may have any length
-	err := x.run(ctx)
-	return x.outcome, x.faults, err
+	sw.id = event.SweepRequest(r.Question) // only now, because a name that was not checked may have any length
+	err := sw.run(ctx)
+	return sw.outcome, sw.faultsOf, err
 }
 
 // sweep is a request for everything that policies have released. It handles one object after the
@@ -40,36 +40,36 @@ func (e *Executor) Sweep(ctx context.Context, r api.AdvanceRequest) (Outcome, ma
 // the object in this order, however long they have waited.
 type sweep struct {
 	bulk
-	truths map[valueOf]int32             // true values for the next part
-	faults map[uint32]*rules.TruthFaults // of all parts, by question
+	trueValues map[valueKey]int32            // true values for the next part
+	faultsOf   map[uint32]*rules.TruthFaults // of all parts, by question
 }
 
-// valueOf identifies a true value by its object and question.
-type valueOf struct {
+// valueKey identifies a true value by its object and question.
+type valueKey struct {
 	question uint32
 	object   string
 }
 
 // forget overwrites the true values.
-func (x *sweep) forget() {
-	x.bulk.forget()
-	x.forgetPart()
+func (sw *sweep) forget() {
+	sw.bulk.forget()
+	sw.forgetPart()
 }
 
 // forgetPart overwrites the true values of a part. The values for the next part are requested
 // later.
-func (x *sweep) forgetPart() {
-	clear(x.truths)
-	x.asOf = 0
+func (sw *sweep) forgetPart() {
+	clear(sw.trueValues)
+	sw.asOf = 0
 }
 
 // Precheck counts the objects if the host wants progress reports. All parts use the time at which
 // the request was looked up, so that they do not depend on the duration of the sweep.
-func (x *sweep) Precheck(ctx context.Context, p Panel, after string) (total int, err error) {
-	if err := event.CheckTime(x.at); err != nil || x.progress == nil {
+func (sw *sweep) Precheck(ctx context.Context, p Panel, after string) (total int, err error) {
+	if err := event.CheckTime(sw.at); err != nil || sw.onProgress == nil {
 		return 0, err
 	}
-	err = x.EachPart(ctx, &p, after, func(_ *state.State, names []string) error {
+	err = sw.EachPart(ctx, &p, after, func(_ *state.State, names []string) error {
 		total += len(names)
 		return nil
 	})
@@ -79,20 +79,20 @@ func (x *sweep) Precheck(ctx context.Context, p Panel, after string) (total int,
 // Truths asks the host for the true values of the next part. An object without a true value leaves
 // budget to its other questions, which may then need true values too. So it repeats until no value
 // is missing.
-func (x *sweep) Truths(ctx context.Context, after string) error {
-	x.forgetPart()
+func (sw *sweep) Truths(ctx context.Context, after string) error {
+	sw.forgetPart()
 	for {
-		needs, err := x.needs(ctx, after)
+		needs, err := sw.needs(ctx, after)
 		if err != nil || len(needs) == 0 {
 			return err
 		}
 		var later rules.Later
 		for _, number := range slices.Sorted(maps.Keys(needs)) {
 			need := needs[number]
-			if x.faults[number] == nil {
-				x.faults[number] = &rules.TruthFaults{}
+			if sw.faultsOf[number] == nil {
+				sw.faultsOf[number] = &rules.TruthFaults{}
 			}
-			values, err := x.Rules.Ask(ctx, need.question, x.source, need.Needy, x.faults[number])
+			values, err := sw.Rules.Ask(ctx, need.question, sw.source, need.TruthRequest, sw.faultsOf[number])
 			if later.Is(err) {
 				continue
 			}
@@ -100,7 +100,7 @@ func (x *sweep) Truths(ctx context.Context, after string) error {
 				return err
 			}
 			for i, name := range need.Names {
-				x.truths[valueOf{number, name}] = values[i]
+				sw.trueValues[valueKey{number, name}] = values[i]
 			}
 			clear(values)
 		}
@@ -113,39 +113,39 @@ func (x *sweep) Truths(ctx context.Context, after string) error {
 // need is a batch of true values to request.
 type need struct {
 	question *event.Question
-	rules.Needy
+	rules.TruthRequest
 }
 
 // needs returns the objects, by question, whose true values the next part needs and the host was
 // not asked for.
-func (x *sweep) needs(ctx context.Context, after string) (needs map[uint32]*need, err error) {
+func (sw *sweep) needs(ctx context.Context, after string) (needs map[uint32]*need, err error) {
 	needs = map[uint32]*need{}
-	err = x.Engine.View(ctx, func(s *state.State) error {
-		if x.asOf == 0 {
-			x.asOf = s.Counters.Events
+	err = sw.Engine.View(ctx, func(s *state.State) error {
+		if sw.asOf == 0 {
+			sw.asOf = s.Counters.Events
 		}
-		names, _, err := x.panel.After(s, after, state.PartSize)
+		names, _, err := sw.panel.After(s, after, state.PartSize)
 		if err != nil {
 			return err
 		}
 		steps := 0
 		for _, name := range names {
-			if steps > mostSteps {
+			if steps > maxSteps {
 				return nil // Decide also ends the part here
 			}
-			plan, err := x.plan(s, name, x.at)
+			plan, err := sw.plan(s, name, sw.at)
 			if err != nil {
 				return err
 			}
 			steps += len(plan.steps)
 			for _, c := range plan.chains {
-				if !c.unasked {
+				if !c.needsTruth {
 					continue
 				}
 				if needs[c.question.Number] == nil {
 					needs[c.question.Number] = &need{question: c.question}
 				}
-				needs[c.question.Number].Add(name, c.Chain.Bond())
+				needs[c.question.Number].Add(name, c.Chain.Binding())
 			}
 		}
 		return nil
@@ -167,7 +167,7 @@ type planned struct {
 	after         state.Chain  // as after the steps, without responses
 	steps         int          // number of steps of this chain
 	refusal       *api.Refusal // of the first step that is refused
-	unasked       bool         // a true value is needed that was not requested yet
+	needsTruth    bool         // a true value is needed that was not requested yet
 }
 
 // raise makes epsilon, which is above all other levels, the current level of c.after. It uses one
@@ -191,13 +191,13 @@ type step struct {
 
 // plan returns the steps for one object. They are the levels that policies have released by a time
 // and that are not recorded yet, as far as the budgets allow.
-func (x *sweep) plan(s *state.State, name string, at time.Time) (plan, error) {
-	p, dues, err := x.due(s, name, at)
+func (sw *sweep) plan(s *state.State, name string, at time.Time) (plan, error) {
+	p, dues, err := sw.dueLevels(s, name, at)
 	if err != nil {
 		return p, err
 	}
 	for _, one := range dues {
-		if err := x.take(s, &p, one, at); err != nil {
+		if err := sw.addStep(s, &p, one, at); err != nil {
 			return p, err
 		}
 	}
@@ -211,11 +211,11 @@ type due struct {
 	level privacy.Epsilon
 }
 
-// due returns the chains of an object that belong to the sweep, and all levels released to them, in
+// dueLevels returns the chains of an object that belong to the sweep, and all levels released to them, in
 // the order of their release dates.
-func (x *sweep) due(s *state.State, name string, at time.Time) (p plan, dues []due, err error) {
-	numbers := []uint32{x.panel.Question}
-	if x.panel.Question == 0 {
+func (sw *sweep) dueLevels(s *state.State, name string, at time.Time) (p plan, dues []due, err error) {
+	numbers := []uint32{sw.panel.Question}
+	if sw.panel.Question == 0 {
 		if numbers, err = s.QuestionsOf(name); err != nil {
 			return p, nil, err
 		}
@@ -230,7 +230,7 @@ func (x *sweep) due(s *state.State, name string, at time.Time) (p plan, dues []d
 		if err != nil {
 			return p, nil, err
 		}
-		if refusal != nil || o.Chain.Enrolled > x.panel.Through {
+		if refusal != nil || o.Chain.Enrolled > sw.panel.Through {
 			continue // it has withdrawn, or enrolled later
 		}
 		for _, one := range rules.Released(q, o.Policy, o.Chain.Buyers, at) {
@@ -245,21 +245,21 @@ func (x *sweep) due(s *state.State, name string, at time.Time) (p plan, dues []d
 	return p, dues, nil
 }
 
-// take adds a step to a plan if it is needed and the budgets allow it.
-func (x *sweep) take(s *state.State, p *plan, one due, at time.Time) error {
+// addStep adds a step to a plan if it is needed and the budgets allow it.
+func (sw *sweep) addStep(s *state.State, p *plan, one due, at time.Time) error {
 	c := &p.chains[one.chain]
 	if c.refusal != nil {
 		return nil // higher levels would cost more
 	}
 	o := c.Subject
 	o.Chain, o.Object = c.after, p.object
-	ask := rules.Asking{Question: c.question, Epsilon: one.level, At: at, Level: p.level, Pending: c.pending()}
-	v, refusal, err := x.Rules.Assess(s, &o, ask)
+	ask := rules.Request{Question: c.question, Epsilon: one.level, At: at, Level: p.level, Pending: c.pending()}
+	v, refusal, err := sw.Rules.Assess(s, &o, ask)
 	if err == nil && refusal == nil && v == event.Drawn {
-		refusal, err = x.checkTold(c, ask.Epsilon)
+		refusal, err = sw.checkTrueValue(c, ask.Epsilon)
 	}
 	if err == nil && refusal != nil {
-		err = x.Rules.OrLess(s, &o, ask, rules.Offered(c.question), refusal)
+		err = sw.Rules.FindLargest(s, &o, ask, rules.Offered(c.question), refusal)
 	}
 	if c.refusal = refusal; err != nil || refusal != nil || v == event.Reused {
 		return err
@@ -276,18 +276,18 @@ func (x *sweep) take(s *state.State, p *plan, one due, at time.Time) error {
 	return nil
 }
 
-// checkTold returns a refusal if the host has no true value for a draw. If the host was not asked
+// checkTrueValue returns a refusal if the host has no true value for a draw. If the host was not asked
 // yet, it marks the chain.
-func (x *sweep) checkTold(c *planned, epsilon privacy.Epsilon) (*api.Refusal, error) {
-	truth, known := x.truths[valueOf{c.question.Number, c.Name}]
+func (sw *sweep) checkTrueValue(c *planned, epsilon privacy.Epsilon) (*api.Refusal, error) {
+	truth, known := sw.trueValues[valueKey{c.question.Number, c.Name}]
 	switch {
 	case !known:
-		c.unasked = true
+		c.needsTruth = true
 		return nil, nil
 	case truth == rules.NoTruth:
 		return rules.LacksTruth(c.Name, epsilon), nil
 	}
-	return nil, x.checkTruth(c.question, &c.Chain, c.Name, truth)
+	return nil, sw.checkTruth(c.question, &c.Chain, c.Name, truth)
 }
 
 // level returns the current ε of the object's chain in a question after the steps so far. known is
@@ -302,21 +302,21 @@ func (p *plan) level(question uint32) (epsilon privacy.Epsilon, known bool) {
 	return p.chains[at].after.Current(), true
 }
 
-// mostSteps is about the largest number of events in one part of a sweep. Without it, chains with
+// maxSteps is about the largest number of events in one part of a sweep. Without it, chains with
 // many released levels would produce transactions of millions of events.
-const mostSteps = 4 * state.PartSize
+const maxSteps = 4 * state.PartSize
 
 // Decide draws for one part.
-func (x *sweep) Decide(s *state.State, names []string) (p Part, err error) {
+func (sw *sweep) Decide(s *state.State, names []string) (p Part, err error) {
 	var sum Outcome
 	for i, name := range names {
-		if len(p.Changes) > mostSteps {
-			p.Left = len(names) - i
+		if len(p.Changes) > maxSteps {
+			p.Undecided = len(names) - i
 			break
 		}
-		todo, err := x.plan(s, name, rules.Earlier(x.at, s.Clock))
+		todo, err := sw.plan(s, name, rules.Earlier(sw.at, s.Clock))
 		if err == nil {
-			err = x.follow(s, todo, &p)
+			err = sw.executePlan(s, todo, &p)
 		}
 		if err != nil {
 			return p, err
@@ -347,19 +347,19 @@ func (c planned) count(one *event.SweptQuestion) {
 	}
 }
 
-// follow executes the steps of one object and adds their events to p.
-func (x *sweep) follow(s *state.State, todo plan, p *Part) error {
+// executePlan executes the steps of one object and adds their events to p.
+func (sw *sweep) executePlan(s *state.State, todo plan, p *Part) error {
 	for i := range todo.chains {
 		c := &todo.chains[i].Chain
 		c.Levels = slices.Clone(c.Levels) // the plan shares the memory
 	}
 	for _, step := range todo.steps {
 		c := &todo.chains[step.chain]
-		truth, known := x.truths[valueOf{c.question.Number, c.Name}]
+		truth, known := sw.trueValues[valueKey{c.question.Number, c.Name}]
 		if step.verdict == event.Drawn && !known {
 			return errOvertaken
 		}
-		r, first, err := x.Rules.Respond(s.Chances, c.question, &c.Subject, step.epsilon, truth)
+		r, first, err := sw.Rules.Respond(s.Samplers, c.question, &c.Subject, step.epsilon, truth)
 		if err != nil {
 			return err
 		}

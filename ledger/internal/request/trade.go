@@ -19,14 +19,14 @@ import (
 // what is possible instead of refusals, because the buyer may not learn that.
 func (e *Executor) Quote(ctx context.Context, o api.Order, listed bool) (api.Quote, error) {
 	t := &trade{}
-	if err := t.set(ctx, e, o); err != nil {
+	if err := t.prepare(ctx, e, o); err != nil {
 		return api.Quote{}, err
 	}
-	t.Listed, t.quoting, t.counting = listed, true, true
+	t.Listed, t.isQuote, t.countsOnly = listed, true, true
 	var q api.Quote
 	err := e.Engine.View(ctx, func(s *state.State) error {
-		t.start(s, Standing{Through: s.Counters.Events})
-		if err := t.convene(s, t.at, nil); err != nil {
+		t.start(s, Progress{Through: s.Counters.Events})
+		if err := t.assessPanel(s, t.at, nil); err != nil {
 			return err
 		}
 		q = t.quote()
@@ -62,20 +62,20 @@ type trade struct {
 	lines         []line      // objects that answer; empty if the order is refused, or if only sums are needed
 	sum           sums        // sums of the objects that answer
 	refused       RefusalList // the other objects
-	// promised has, for the capture of a reservation, the policy of each name by whose prices it
+	// reservedPolicies has, for the capture of a reservation, the policy of each name by whose prices it
 	// was reserved.
-	promised  []uint32
-	reserving bool // the trade becomes a reservation
-	told      bool // the host was asked for true values, so objects without one are refused
-	partial   bool // leave refused objects out; otherwise one refusal refuses the order
-	counting  bool // only sums are needed
-	quoting   bool // the ID of the quote is needed; then also:
-	people    *quotedPeople
-	offer     *quotedOffer
+	reservedPolicies []uint32
+	isReservation    bool // the trade becomes a reservation
+	wasAsked         bool // the host was asked for true values, so objects without one are refused
+	partial          bool // leave refused objects out; otherwise one refusal refuses the order
+	countsOnly       bool // only sums are needed
+	isQuote          bool // the ID of the quote is needed; then also:
+	quotedObjects    *quotedObjects
+	offer            *quotedOffer
 }
 
-// set checks the order and prepares the trade for it.
-func (t *trade) set(ctx context.Context, e *Executor, o api.Order) (err error) {
+// prepare checks the order and prepares the trade for it.
+func (t *trade) prepare(ctx context.Context, e *Executor, o api.Order) (err error) {
 	if err := event.CheckName("buyer", o.Buyer); err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (t *trade) alternative(ctx context.Context, err error) error {
 	}
 	bid := rules.Bid{Question: t.question, Client: t.buyer}
 	panel := Panel{Names: t.names, All: t.panel.All, Question: t.question.Number}
-	f := &forecast{Executor: t.Executor, bid: bid, buying: true, panel: panel, untold: t.refused.Untold}
+	f := &forecast{Executor: t.Executor, bid: bid, buying: true, panel: panel, withoutTruth: t.refused.WithoutTruth}
 	return f.alternative(ctx, err, t.epsilon)
 }
 
@@ -137,20 +137,20 @@ var errDecided = errors.New("refused")
 type line struct {
 	price   uint64
 	at      uint32 // index among the names
-	value   uint32 // its response, once drawn: a value, or an index of [selling.rows]
+	value   uint32 // its response, once drawn: a value, or an index of [selling.unaryResponses]
 	verdict event.Verdict
 	method  event.Method // how its response is obtained
 	upgrade bool         // the buyer holds a lower level of this chain
 }
 
-// convene reads the objects of the order part by part, and assesses each at a time. taken is as in
+// assessPanel reads the objects of the order part by part, and assesses each at a time. taken is as in
 // assessPart.
-func (t *trade) convene(s *state.State, at time.Time, taken func(x rules.Subject, one *line)) error {
+func (t *trade) assessPanel(s *state.State, at time.Time, onLine func(x rules.Subject, one *line)) error {
 	p := Panel{Names: t.names, All: t.panel.All, Question: t.question.Number, Through: t.panel.Through}
-	if err := t.anew(s); err != nil {
+	if err := t.reset(s); err != nil {
 		return err
 	}
-	most := mostWork / t.question.Work()
+	most := maxWork / t.question.Work()
 	count, after, size := 0, "", state.PartSize
 	if t.stopAtRefusal {
 		size = firstPart
@@ -160,11 +160,11 @@ func (t *trade) convene(s *state.State, at time.Time, taken func(x rules.Subject
 		if err != nil {
 			return err
 		}
-		if p.All && t.keeps() {
+		if p.All && t.needsLines() {
 			t.names = append(t.names[:count], some...)
 		}
 		if last = end; count+len(some) <= most {
-			err = t.assessPart(s, count, some, at, taken)
+			err = t.assessPart(s, count, some, at, onLine)
 		}
 		if errors.Is(err, errDecided) {
 			return nil
@@ -180,7 +180,7 @@ func (t *trade) convene(s *state.State, at time.Time, taken func(x rules.Subject
 		return err
 	}
 	if count > most {
-		const text = "question %q: an order about %d objects; %d are possible at a time"
+		const text = "question %q: an order about %d objects: at most %d are possible in one order"
 		return errs.Invalid(text, t.question.Name, count, most)
 	}
 	return nil
@@ -190,11 +190,11 @@ func (t *trade) convene(s *state.State, at time.Time, taken func(x rules.Subject
 // is small, because the refusal may be among them.
 const firstPart = 32
 
-// anew resets the results of the assessment.
-func (t *trade) anew(s *state.State) (err error) {
+// reset resets the results of the assessment.
+func (t *trade) reset(s *state.State) (err error) {
 	t.lines, t.sum, t.refused = nil, sums{}, NewRefusals(t.partial)
-	if t.quoting {
-		t.people, t.offer = newQuotedPeople(), t.newOffer()
+	if t.isQuote {
+		t.quotedObjects, t.offer = newQuotedObjects(), t.newOffer()
 	}
 	t.Buyer, _, err = s.BuyerNumber(t.buyer)
 	return err
@@ -205,22 +205,22 @@ func (t *trade) newOffer() *quotedOffer {
 	return newQuotedOffer(t.ID, t.buyer, t.question.Number, t.epsilon)
 }
 
-// keeps reports whether the lines are needed. They are not needed for a quote, or after a refusal
+// needsLines reports whether the lines are needed. They are not needed for a quote, or after a refusal
 // of an order that is not partial.
-func (t *trade) keeps() bool { return !t.counting && (t.partial || t.refused.Count() == 0) }
+func (t *trade) needsLines() bool { return !t.countsOnly && (t.partial || t.refused.Count() == 0) }
 
 // assessPart assesses some objects. from is the index of the first of them among the names. It
 // calls taken for each object that answers, with its line, if the lines are kept.
 func (t *trade) assessPart(
-	s *state.State, from int, names []string, at time.Time, taken func(x rules.Subject, one *line),
+	s *state.State, from int, names []string, at time.Time, onLine func(subject rules.Subject, one *line),
 ) error {
-	if t.keeps() {
+	if t.needsLines() {
 		t.lines = slices.Grow(t.lines, max(len(names), len(t.names)-len(t.lines)))
 	}
 	for i, name := range names {
-		one, x, refusal, err := t.assess(s, from+i, name, at)
-		if t.quoting {
-			t.people.add(name, x.Chain.Policy)
+		one, subject, refusal, err := t.assess(s, from+i, name, at)
+		if t.isQuote {
+			t.quotedObjects.add(name, subject.Chain.Policy)
 		}
 		switch {
 		case err != nil:
@@ -230,8 +230,8 @@ func (t *trade) assessPart(
 				return err
 			}
 		default:
-			if t.keeps() {
-				taken(x, &one)
+			if t.needsLines() {
+				onLine(subject, &one)
 				t.lines = append(t.lines, one)
 			}
 			t.count(name, &one)
@@ -243,7 +243,7 @@ func (t *trade) assessPart(
 // leaveOut adds a refusal. It returns errDecided if the order needs no further assessment.
 func (t *trade) leaveOut(r *api.Refusal) error {
 	t.refused.Add(*r)
-	if t.quoting {
+	if t.isQuote {
 		t.offer.refuses(r.Object)
 	}
 	if t.partial {
@@ -257,7 +257,7 @@ func (t *trade) leaveOut(r *api.Refusal) error {
 
 // count adds the line of an object to the sums and to the offer.
 func (t *trade) count(name string, one *line) {
-	if t.sum.add(one); t.quoting {
+	if t.sum.add(one); t.isQuote {
 		t.offer.sells(name, one.price)
 	}
 }
@@ -265,65 +265,65 @@ func (t *trade) count(name string, one *line) {
 // assess returns the line of one object, with its price, or its refusal. place is the index of the
 // object among the names.
 func (t *trade) assess(
-	s *state.State, place int, name string, at time.Time,
-) (one line, x rules.Subject, refusal *api.Refusal, err error) {
-	if refusal, err = rules.ReadSubject(s, t.question, name, t.epsilon, &x); err != nil || refusal != nil {
-		return one, x, refusal, err
+	s *state.State, index int, name string, at time.Time,
+) (one line, subject rules.Subject, refusal *api.Refusal, err error) {
+	if refusal, err = rules.ReadSubject(s, t.question, name, t.epsilon, &subject); err != nil || refusal != nil {
+		return one, subject, refusal, err
 	}
-	held := x.Chain.HeldBy(t.Buyer)
+	held := subject.Chain.HeldBy(t.Buyer)
 	if t.Reserved != 0 {
 		at = s.Now // not before the grant of the reservation, even if the clock went back
 	}
-	ask := t.asking(&x, at)
-	refusal, err = t.CheckSale(s, &x)
+	ask := t.requestFor(&subject, at)
+	refusal, err = t.CheckSale(s, &subject)
 	if err == nil && refusal == nil {
-		one.verdict, refusal, err = t.Rules.Assess(s, &x, ask)
+		one.verdict, refusal, err = t.Rules.Assess(s, &subject, ask)
 	}
-	if err == nil && refusal == nil && t.told && one.verdict == event.Drawn {
-		refusal, err = t.checkTold(&x)
+	if err == nil && refusal == nil && t.wasAsked && one.verdict == event.Drawn {
+		refusal, err = t.checkTrueValue(&subject)
 	}
 	if err == nil && refusal != nil && !t.Listed { // the refusal is not explained to a buyer
-		err = t.Rules.OrLess(s, &x, ask, t.Offer(s, &x), refusal)
+		err = t.Rules.FindLargest(s, &subject, ask, t.Offer(s, &subject), refusal)
 	}
 	if err != nil || refusal != nil {
-		return one, x, refusal, err
+		return one, subject, refusal, err
 	}
-	one.at, one.method = uint32(place), rules.MethodOf(x.Chain, t.epsilon)
+	one.at, one.method = uint32(index), rules.MethodOf(subject.Chain, t.epsilon)
 	one.upgrade = !held.IsZero() && held.Less(t.epsilon)
-	one.price, err = t.due(s, place, &x)
-	return one, x, nil, err
+	one.price, err = t.priceOf(s, index, &subject)
+	return one, subject, nil, err
 }
 
-// checkTold returns a refusal if the host has no true value of an object that needs one. It returns
+// checkTrueValue returns a refusal if the host has no true value of an object that needs one. It returns
 // errOvertaken if the host was not asked for it.
-func (t *trade) checkTold(x *rules.Subject) (*api.Refusal, error) {
-	truth, asked := t.truths.Of(x.Name)
+func (t *trade) checkTrueValue(subject *rules.Subject) (*api.Refusal, error) {
+	truth, asked := t.trueValues.Of(subject.Name)
 	switch {
 	case !asked:
 		return nil, errOvertaken
 	case truth == rules.NoTruth:
-		return rules.LacksTruth(x.Name, t.epsilon), nil
+		return rules.LacksTruth(subject.Name, t.epsilon), nil
 	}
 	return nil, nil
 }
 
-// due returns the price of an object. For a reservation it is the price by the policy in force when
+// priceOf returns the price of an object. For a reservation it is the price by the policy in force when
 // the object was reserved.
-func (t *trade) due(s *state.State, place int, x *rules.Subject) (price uint64, err error) {
-	p := x.Policy
+func (t *trade) priceOf(s *state.State, place int, subject *rules.Subject) (price uint64, err error) {
+	p := subject.Policy
 	if t.Reserved != 0 {
-		if p, err = s.Policy(t.promised[place]); err != nil {
+		if p, err = s.Policy(t.reservedPolicies[place]); err != nil {
 			return 0, err
 		}
 	}
-	return rules.Due(p, &x.Chain, t.Buyer, t.epsilon), nil
+	return rules.Due(p, &subject.Chain, t.Buyer, t.epsilon), nil
 }
 
-// asking returns the request for one object at a time.
-func (t *trade) asking(x *rules.Subject, at time.Time) rules.Asking {
-	return rules.Asking{
-		Question: t.question, Epsilon: t.epsilon, At: at, Buyer: t.Buyer, Newcomer: x.Chain.HeldBy(t.Buyer).IsZero(),
-		Sale: t.Reserved, Reserving: t.reserving,
+// requestFor returns the request for one object at a time.
+func (t *trade) requestFor(subject *rules.Subject, at time.Time) rules.Request {
+	return rules.Request{
+		Question: t.question, Epsilon: t.epsilon, At: at, Buyer: t.Buyer,
+		IsNewBuyer: subject.Chain.HeldBy(t.Buyer).IsZero(), Sale: t.Reserved, IsReservation: t.isReservation,
 	}
 }
 
@@ -336,13 +336,13 @@ func (t *trade) quote() api.Quote {
 		q.Offer = t.Offered(d, event.SaleTally{}, t.buyer, t.question.Name)
 	} else {
 		d.Price, d.Objects = t.sum.price, t.sum.objects
-		q.Offer, q.ID = t.Offered(d, t.sum.tally, t.buyer, t.question.Name), t.offer.id(t.people)
+		q.Offer, q.ID = t.Offered(d, t.sum.tally, t.buyer, t.question.Name), t.offer.id(t.quotedObjects)
 	}
 	return q
 }
 
-// lackTruth returns the refusals of objects that the host has no true value of.
-func (t *trade) lackTruth() (missing RefusalList) {
+// refusedWithoutTruth returns the refusals of objects that the host has no true value of.
+func (t *trade) refusedWithoutTruth() (missing RefusalList) {
 	for _, refusal := range t.refused.Listed {
 		if refusal.Reason == api.NoTruth {
 			missing.Add(refusal)
@@ -351,6 +351,6 @@ func (t *trade) lackTruth() (missing RefusalList) {
 	return missing
 }
 
-// mostWork is the largest number of bits that one transaction may draw, or of probabilities that it
+// maxWork is the largest number of bits that one transaction may draw, or of probabilities that it
 // may read. It takes about ten seconds, during which other requests wait.
-const mostWork = 1 << 28
+const maxWork = 1 << 28

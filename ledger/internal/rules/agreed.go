@@ -21,12 +21,12 @@ type Agreed struct {
 
 // More describes what new terms may allow, from a time on, that the terms in force do not allow. It
 // returns nil if they are proven to allow nothing more, so that no agreement is needed.
-func (now Agreed) More(known *state.Cache, to Agreed, from time.Time) error {
+func (a Agreed) More(known *state.Cache, to Agreed, from time.Time) error {
 	var higher error
-	if now.Cap.Less(to.Cap) {
-		higher = fmt.Errorf("the cap would be ε=%s, and is ε=%s", to.Cap, now.Cap)
+	if a.Cap.Less(to.Cap) {
+		higher = fmt.Errorf("the cap would be ε=%s, and is ε=%s", to.Cap, a.Cap)
 	}
-	more := known.AtMost(to.Policy, now.Policy, from)
+	more := known.AtMost(to.Policy, a.Policy, from)
 	if more != nil && to.Policy.Equal(policy.Fixed(privacy.MaxEpsilon())) {
 		more = errors.New("the policy may allow more: without a policy only the cap binds")
 	}
@@ -35,17 +35,17 @@ func (now Agreed) More(known *state.Cache, to Agreed, from time.Time) error {
 
 // Refuse returns the refusal of an object that must agree to new terms before they apply. more is
 // the error of [Agreed.More].
-func (now Agreed) Refuse(object string, to Agreed, more error) api.Refusal {
+func (a Agreed) Refuse(object string, to Agreed, more error) api.Refusal {
 	r := api.Refusal{Object: object, Reason: api.NeedsConsent, Remedy: event.RemedyConsent,
-		Why: why(more)}
-	if now.Cap.Less(to.Cap) {
-		r.Ceiling, r.Asked = now.Cap, to.Cap
+		Why: oneLine(more)}
+	if a.Cap.Less(to.Cap) {
+		r.Ceiling, r.Asked = a.Cap, to.Cap
 	}
 	return r
 }
 
-// why returns the text of an error on one line, of at most [event.MaxWhy] bytes.
-func why(more error) string {
+// oneLine returns the text of an error on one line, of at most [event.MaxWhy] bytes.
+func oneLine(more error) string {
 	text := strings.ToValidUTF8(strings.ReplaceAll(more.Error(), "\n", "; "), "?")
 	if len(text) > event.MaxWhy {
 		text = strings.ToValidUTF8(text[:event.MaxWhy], "")

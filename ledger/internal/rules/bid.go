@@ -13,19 +13,19 @@ import (
 
 // Offer returns the [Offering] of an order for an object. It has the levels that exist in the
 // question and that the terms of the object sell to the buyer.
-func (b *Bid) Offer(s *state.State, x *Subject) Offering {
+func (b *Bid) Offer(s *state.State, subject *Subject) Offering {
 	return func(most privacy.Epsilon) (privacy.Epsilon, error) {
 		for {
-			level := highestOffer(b.Question, x.Policy.Terms(), most)
+			level := highestOffer(b.Question, subject.Policy.Terms(), most)
 			if level.IsZero() {
 				return level, nil
 			}
-			refusal, err := b.checkTerms(s, x, level)
+			refusal, err := b.checkTerms(s, subject, level)
 			switch {
 			case err != nil || refusal == nil:
 				return level, err
 			case refusal.Reason != api.HoldersFull:
-				return b.highestHeld(x, level), nil // true at all levels
+				return b.highestHeld(subject, level), nil // true at all levels
 			}
 			most = state.Below(level) // other buyers hold it, so try the next lower level
 		}
@@ -34,9 +34,9 @@ func (b *Bid) Offer(s *state.State, x *Subject) Offering {
 
 // highestHeld returns the highest level on offer, up to an ε, that the buyer already holds, or 0.
 // The buyer may have such a level again.
-func (b *Bid) highestHeld(x *Subject, most privacy.Epsilon) privacy.Epsilon {
-	for _, at := range slices.Backward(x.Chain.Levels) {
-		if !most.Less(at.Epsilon) && at.IsHeldBy(b.Buyer) && x.Policy.Terms().Offers(at.Epsilon) {
+func (b *Bid) highestHeld(subject *Subject, most privacy.Epsilon) privacy.Epsilon {
+	for _, at := range slices.Backward(subject.Chain.Levels) {
+		if !most.Less(at.Epsilon) && at.IsHeldBy(b.Buyer) && subject.Policy.Terms().Offers(at.Epsilon) {
 			return at.Epsilon
 		}
 	}
@@ -59,14 +59,14 @@ type Bid struct {
 
 // CheckSale returns why an enrolled object may not be sold to the buyer, without regard to its
 // budget, or nil if it may.
-func (b *Bid) CheckSale(s *state.State, x *Subject) (*api.Refusal, error) {
-	if b.Reserved != 0 && x.Object.Withdrawn > b.Granted {
-		return refuse(x.Name, b.Epsilon, api.Withdrawn, event.RemedyNothing), nil // even if enrolled again
+func (b *Bid) CheckSale(s *state.State, subject *Subject) (*api.Refusal, error) {
+	if b.Reserved != 0 && subject.Object.Withdrawn > b.Granted {
+		return refuse(subject.Name, b.Epsilon, api.Withdrawn, event.RemedyNothing), nil // even if enrolled again
 	}
-	if b.Reserved != 0 && x.Chain.Since > b.Granted {
-		return refuse(x.Name, b.Epsilon, api.EpochBegun, event.RemedyNothing), nil
+	if b.Reserved != 0 && subject.Chain.Since > b.Granted {
+		return refuse(subject.Name, b.Epsilon, api.EpochBegun, event.RemedyNothing), nil
 	}
-	return b.checkTerms(s, x, b.Epsilon)
+	return b.checkTerms(s, subject, b.Epsilon)
 }
 
 // Due returns the price that a buyer pays for the response of a chain at an ε, by a policy. It is
@@ -99,24 +99,24 @@ func Released(q *event.Question, p policy.Policy, buyers uint64, at time.Time) (
 // checkTerms returns why the terms of an object do not let the buyer have its response at an ε, or
 // nil if they do. A buyer may always have a level again that it holds. A reserved level is not
 // checked again, because it was checked when it was reserved.
-func (b *Bid) checkTerms(s *state.State, x *Subject, epsilon privacy.Epsilon) (*api.Refusal, error) {
-	recorded, found := x.Chain.At(epsilon)
+func (b *Bid) checkTerms(s *state.State, subject *Subject, epsilon privacy.Epsilon) (*api.Refusal, error) {
+	recorded, found := subject.Chain.At(epsilon)
 	if b.Reserved != 0 || found && recorded.IsHeldBy(b.Buyer) {
 		return nil, nil
 	}
-	terms := x.Policy.Terms()
-	r := &api.Refusal{Object: x.Name, Asked: epsilon, Reason: Barrier(terms, b.Client, epsilon, s.Now),
+	terms := subject.Policy.Terms()
+	r := &api.Refusal{Object: subject.Name, Asked: epsilon, Reason: Barrier(terms, b.Client, epsilon, s.Now),
 		Remedy: event.RemedyNothing}
-	if r.Reason == "" && b.Listed && !lists(b.Question, terms, epsilon) {
+	if r.Reason == "" && b.Listed && !isListed(b.Question, terms, epsilon) {
 		r.Reason = api.NotOnOffer
 	}
 	switch {
 	case r.Reason == "" && terms.Holders() > 0:
-		return b.CheckHolders(s, x, epsilon, terms.Holders())
+		return b.CheckHolders(s, subject, epsilon, terms.Holders())
 	case r.Reason == "":
 		return nil, nil
 	case r.Reason == api.NotOnOffer:
-		r.Ceiling, r.Spent = terms.Max(), x.Chain.Spent()
+		r.Ceiling, r.Spent = terms.Max(), subject.Chain.Spent()
 		r.Remaining = state.Minus(r.Ceiling, r.Spent)
 	case r.Reason == api.SaleClosed && s.Now.Before(terms.Opens()):
 		r.Remedy = event.RemedyWaiting
@@ -142,15 +142,15 @@ func Barrier(terms *policy.Terms, client string, epsilon privacy.Epsilon, at tim
 
 // CheckHolders returns why no other buyer may hold the level at an ε, or nil if one may. Buyers
 // with a reservation of the level count as holders.
-func (b *Bid) CheckHolders(s *state.State, x *Subject, epsilon privacy.Epsilon, most int) (*api.Refusal, error) {
-	recorded, _ := x.Chain.At(epsilon)
-	reserving, err := Reserving(s, x.Object, recorded, event.Deal{Buyer: b.Buyer, Question: b.Question.Number,
+func (b *Bid) CheckHolders(s *state.State, subject *Subject, epsilon privacy.Epsilon, most int) (*api.Refusal, error) {
+	recorded, _ := subject.Chain.At(epsilon)
+	reserving, err := Reserving(s, subject.Object, recorded, event.Deal{Buyer: b.Buyer, Question: b.Question.Number,
 		Epsilon: epsilon}, s.Now)
 	holders := len(recorded.Holders)
 	if err != nil || holders+reserving < most {
 		return nil, err
 	}
-	refusal := refuse(x.Name, epsilon, api.HoldersFull, event.RemedyNothing)
+	refusal := refuse(subject.Name, epsilon, api.HoldersFull, event.RemedyNothing)
 	if holders < most {
 		refusal.Remedy = event.RemedyWaiting // for a reservation to end
 	}

@@ -16,36 +16,36 @@ import (
 // Otherwise it draws one, from the true value if ε is above all recorded levels. first has the
 // change that binds the chain to the true value, if it must be bound.
 func (l *Rules) Respond(
-	from state.Chances, q *event.Question, x *Subject, epsilon privacy.Epsilon, truth int32,
+	from state.Samplers, q *event.Question, subject *Subject, epsilon privacy.Epsilon, truth int32,
 ) (out event.Response, first []event.Change, err error) {
-	if err := checkLevels(q, x); err != nil {
+	if err := checkLevels(q, subject); err != nil {
 		return out, nil, err
 	}
-	if at, recorded := x.Chain.At(epsilon); recorded {
+	if at, recorded := subject.Chain.At(epsilon); recorded {
 		return event.Response{Value: at.Response, Method: event.MethodResale}, nil, nil
 	}
-	place, _ := state.FindLevel(x.Chain.Levels, epsilon)
-	if out.Method = event.MethodAt(place, len(x.Chain.Levels)); out.Method == event.MethodRaise {
-		first = l.Bind(q, x.Chain.Bond(), x.Name, truth)
+	place, _ := state.FindLevel(subject.Chain.Levels, epsilon)
+	if out.Method = event.MethodAt(place, len(subject.Chain.Levels)); out.Method == event.MethodRaise {
+		first = l.Bind(q, subject.Chain.Binding(), subject.Name, truth)
 	}
-	if x.Chain.Noise != 0 {
-		out.Value, err = l.keyed(q, *x, place, epsilon, truth)
+	if subject.Chain.Noise != 0 {
+		out.Value, err = l.respondFromKey(q, *subject, place, epsilon, truth)
 		return out, first, err
 	}
-	out.Value, err = draw(from, q, x.Chain.Levels, place, epsilon, truth)
+	out.Value, err = draw(from, q, subject.Chain.Levels, place, epsilon, truth)
 	if err != nil { // anything that the host supplies was checked before
-		return out, nil, fmt.Errorf("object %q: %w: %w", x.Name, errs.ErrCorrupt, err)
+		return out, nil, fmt.Errorf("object %q: %w: %w", subject.Name, errs.ErrCorrupt, err)
 	}
 	return out, first, nil
 }
 
 // checkLevels checks what a draw relies on: the levels of the chain rise, and each has a valid
 // response.
-func checkLevels(q *event.Question, x *Subject) error {
+func checkLevels(q *event.Question, subject *Subject) error {
 	before := privacy.Epsilon{}
-	for _, at := range x.Chain.Levels {
+	for _, at := range subject.Chain.Levels {
 		if !before.Less(at.Epsilon) || !q.Has(at.Epsilon, at.Response) {
-			return errs.Corrupt(nil, "object %q answers with %v at ε=%s, behind ε=%s", x.Name, at.Response,
+			return errs.Corrupt(nil, "object %q has the response %v at ε=%s, after ε=%s", subject.Name, at.Response,
 				at.Epsilon, before)
 		}
 		before = at.Epsilon
@@ -56,7 +56,7 @@ func checkLevels(q *event.Question, x *Subject) error {
 // draw draws the response at a place among the levels of a chain. It uses the true value if the
 // place is after the last level, and only recorded responses otherwise.
 func draw(
-	c state.Chances, q *event.Question, levels []state.Level, place int, epsilon privacy.Epsilon, truth int32,
+	c state.Samplers, q *event.Question, levels []state.Level, place int, epsilon privacy.Epsilon, truth int32,
 ) (v event.Value, err error) {
 	var below, above state.Level
 	if place > 0 {
@@ -71,13 +71,13 @@ func draw(
 	case q.Encoding == event.EncodingFinite:
 		v.Index, err = drawFinite(q.Mechanism, c.Outputs, levels, place, epsilon, truth)
 	case q.Encoding == event.EncodingUnary && raise:
-		v.Bits, err = c.Sampler.RaiseUnary(m, asBits(below), epsilon, int(truth))
+		v.Bits, err = c.Values.RaiseUnary(m, asBits(below), epsilon, int(truth))
 	case q.Encoding == event.EncodingUnary:
-		v.Bits, err = c.Sampler.BetweenBits(m, asBits(below), epsilon, asBits(above))
+		v.Bits, err = c.Values.BetweenBits(m, asBits(below), epsilon, asBits(above))
 	case raise:
-		v.Index, err = c.Sampler.Raise(m, asValue(below), epsilon, int(truth))
+		v.Index, err = c.Values.Raise(m, asValue(below), epsilon, int(truth))
 	default:
-		v.Index, err = c.Sampler.Between(m, asValue(below), epsilon, asValue(above))
+		v.Index, err = c.Values.Between(m, asValue(below), epsilon, asValue(above))
 	}
 	return v, err
 }
@@ -92,7 +92,7 @@ func asBits(l state.Level) rrchain.Level[rrchain.Bits] {
 
 // Bind returns the change that binds a chain to the true value that it is drawn from. It returns
 // nothing if the chain is already bound or the ledger has no truth key.
-func (l *Rules) Bind(q *event.Question, to state.Bond, name string, truth int32) []event.Change {
+func (l *Rules) Bind(q *event.Question, to state.TruthBinding, name string, truth int32) []event.Change {
 	if l.Binder == nil || to.Tag != nil {
 		return nil
 	}

@@ -17,24 +17,24 @@ type capacity struct {
 }
 
 // recipient returns the party that gets the requested response.
-func (ask *Asking) recipient() Recipient {
-	return Recipient{Buys: ask.Newcomer || ask.Buyer != 0, Buyer: ask.Buyer}
+func (req *Request) recipient() Recipient {
+	return Recipient{Buys: req.IsNewBuyer || req.Buyer != 0, Buyer: req.Buyer}
 }
 
 // capacity returns how many entries a request can add to the chain of an object. It reads
 // reservations only if the result may depend on them.
-func (l *Rules) capacity(s *state.State, x *Subject, ask *Asking) (c capacity, err error) {
-	q := ask.Question
-	c = capacity{entries: x.Chain.Entries(q) + ask.Pending, to: ask.recipient()}
+func (l *Rules) capacity(s *state.State, subject *Subject, req *Request) (c capacity, err error) {
+	q := req.Question
+	c = capacity{entries: subject.Chain.Entries(q) + req.Pending, to: req.recipient()}
 	holds := l.Holds.List()
-	c.taken = MostPromised(q, len(x.Object.Held)) + len(holds)*q.LevelEntries()
+	c.taken = MaxPromised(q, len(subject.Object.Held)) + len(holds)*q.LevelEntries()
 	if c.taken == 0 || c.left() >= q.LevelEntries()+1 {
 		return c, nil
 	}
-	if c.taken, err = Promised(s, q, &x.Chain, x.Object, s.Now); err != nil {
+	if c.taken, err = Promised(s, q, &subject.Chain, subject.Object, s.Now); err != nil {
 		return c, err
 	}
-	held, err := heldEntries(s, x, ask, holds)
+	held, err := heldEntries(s, subject, req, holds)
 	c.taken += held
 	return c, err
 }
@@ -59,20 +59,20 @@ func (c *capacity) takesLevels(q *event.Question) bool {
 
 // heldEntries returns how many entries running requests will add to the requested chain. As in
 // [Reaches.hold], a request with a hold counts only holds that are older than its own.
-func heldEntries(s *state.State, x *Subject, ask *Asking, holds []*Hold) (n int, err error) {
+func heldEntries(s *state.State, subject *Subject, req *Request, holds []*Hold) (n int, err error) {
 	for _, one := range holds {
-		if one == ask.Hold {
+		if one == req.Hold {
 			break
 		}
-		if one.Question != ask.Question.Number {
+		if one.Question != req.Question.Number {
 			continue
 		}
-		covered, err := one.Covers(s, x.Name)
+		covered, err := one.Covers(s, subject.Name)
 		if err != nil {
 			return n, err
 		}
 		if covered {
-			n += Added(ask.Question, &x.Chain, one.Epsilon, Recipient{})
+			n += Added(req.Question, &subject.Chain, one.Epsilon, Recipient{})
 		}
 	}
 	return n, nil
@@ -81,42 +81,42 @@ func heldEntries(s *state.State, x *Subject, ask *Asking, holds []*Hold) (n int,
 // checkFull returns the refusal of an object if its chain or its list of reservations is too full
 // for the request, or nil. A captured reservation is not checked, because it was counted when it
 // was reserved.
-func (l *Rules) checkFull(s *state.State, x *Subject, ask *Asking) (*api.Refusal, error) {
-	if ask.Sale != 0 {
+func (l *Rules) checkFull(s *state.State, subject *Subject, req *Request) (*api.Refusal, error) {
+	if req.Sale != 0 {
 		return nil, nil
 	}
-	if added := Added(ask.Question, &x.Chain, ask.Epsilon, ask.recipient()); added > 0 {
-		c, err := l.capacity(s, x, ask)
+	if added := Added(req.Question, &subject.Chain, req.Epsilon, req.recipient()); added > 0 {
+		c, err := l.capacity(s, subject, req)
 		if err != nil {
 			return nil, err
 		}
 		if added > c.left() {
-			return RefuseFull(x.Name, ask.Epsilon, c.entries+added <= event.MaxEntries), nil
+			return RefuseFull(subject.Name, req.Epsilon, c.entries+added <= event.MaxEntries), nil
 		}
 	}
-	if full, err := hasAllReservations(s, x, ask); err != nil || !full {
+	if full, err := hasAllReservations(s, subject, req); err != nil || !full {
 		return nil, err
 	}
-	return RefuseFull(x.Name, ask.Epsilon, true), nil
+	return RefuseFull(subject.Name, req.Epsilon, true), nil
 }
 
 // hasAllReservations reports whether the request is for a reservation and the object has the
 // largest number of open reservations.
-func hasAllReservations(s *state.State, x *Subject, ask *Asking) (bool, error) {
-	if !ask.Reserving || len(x.Object.Held) < event.MaxReservations {
+func hasAllReservations(s *state.State, subject *Subject, req *Request) (bool, error) {
+	if !req.IsReservation || len(subject.Object.Held) < event.MaxReservations {
 		return false, nil
 	}
-	open, err := s.StillHeld(x.Object, 0)
+	open, err := s.StillHeld(subject.Object, 0)
 	return len(open) >= event.MaxReservations, err
 }
 
 // CheckEpoch returns the refusal of a new epoch if the chain of the object has no entry left for
 // it, or nil. Reservations are not counted, because a new epoch ends them.
-func CheckEpoch(x *Subject, q *event.Question) *api.Refusal {
-	if x.Chain.Entries(q) < event.MaxEntries {
+func CheckEpoch(subject *Subject, q *event.Question) *api.Refusal {
+	if subject.Chain.Entries(q) < event.MaxEntries {
 		return nil
 	}
-	return RefuseFull(x.Name, privacy.Epsilon{}, false)
+	return RefuseFull(subject.Name, privacy.Epsilon{}, false)
 }
 
 // Recipient is the party that gets a response of a chain.
@@ -138,9 +138,9 @@ func Added(q *event.Question, c *state.Chain, epsilon privacy.Epsilon, to Recipi
 	return n
 }
 
-// MostPromised returns the largest number of entries that some open reservations can add to a
+// MaxPromised returns the largest number of entries that some open reservations can add to a
 // chain.
-func MostPromised(q *event.Question, reservations int) int {
+func MaxPromised(q *event.Question, reservations int) int {
 	return reservations * (q.LevelEntries() + 1)
 }
 

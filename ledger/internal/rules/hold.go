@@ -64,28 +64,28 @@ type Held struct {
 	all    privacy.Epsilon // on all chains
 }
 
-// heldBeside returns what other requests hold of the budget of an object, as it would be if a
+// heldByOthers returns what other requests hold of the budget of an object, as it would be if a
 // charge were granted. A hold counts only as far as it exceeds the highest level of its chain.
-func heldBeside(s *state.State, x *Subject, ask *Charge, holds []*Hold) (held Held, err error) {
-	if ask.Sale != 0 {
+func heldByOthers(s *state.State, subject *Subject, req *Charge, holds []*Hold) (held Held, err error) {
+	if req.Sale != 0 {
 		return held, nil // Older holds were counted when it was reserved, and newer holds have counted it.
 	}
 	reach := Reaches{}
-	if err := reach.hold(s, x.Name, ask.Hold, holds); err != nil {
+	if err := reach.hold(s, subject.Name, req.Hold, holds); err != nil {
 		return held, err
 	}
-	if err := ReservedBudget(s, x, ask.Asking, &reach); err != nil {
+	if err := ReservedBudget(s, subject, req.Request, &reach); err != nil {
 		return held, err
 	}
 	for _, one := range reach {
-		level, found, err := levelAfter(s, x.Name, one.Question, ask)
+		level, found, err := levelAfter(s, subject.Name, one.Question, req)
 		if err != nil {
 			return held, err
 		}
 		if !found {
 			continue // the request with the hold will refuse the object
 		}
-		if one.Question == ask.Question.Number {
+		if one.Question == req.Question.Number {
 			held.plain, held.shares = state.Minus(one.plain, level), state.Minus(one.shares, level)
 		}
 		held.all = state.Plus(held.all, state.Minus(one.Epsilon(), level))
@@ -95,13 +95,13 @@ func heldBeside(s *state.State, x *Subject, ask *Charge, holds []*Hold) (held He
 
 // levelAfter returns the current ε of an object's chain as it would be if a charge were granted.
 func levelAfter(
-	s *state.State, name string, question uint32, ask *Charge,
+	s *state.State, name string, question uint32, req *Charge,
 ) (epsilon privacy.Epsilon, found bool, err error) {
-	if question == ask.Question.Number {
-		return ask.Reaches, true, nil
+	if question == req.Question.Number {
+		return req.After, true, nil
 	}
-	if ask.Level != nil {
-		if epsilon, found = ask.Level(question); found {
+	if req.Level != nil {
+		if epsilon, found = req.Level(question); found {
 			return epsilon, true, nil
 		}
 	}
@@ -152,17 +152,17 @@ func (r *Reaches) hold(s *state.State, name string, own *Hold, holds []*Hold) er
 
 // ReservedBudget adds what reservations hold for an object. In the requested question, a
 // reservation counts as unlocking no further share if its buyer holds a level or makes the request.
-func ReservedBudget(s *state.State, x *Subject, ask Asking, into *Reaches) error {
-	for _, number := range x.Object.Held {
+func ReservedBudget(s *state.State, subject *Subject, req Request, into *Reaches) error {
+	for _, number := range subject.Object.Held {
 		r, err := s.Sale(number)
 		if err != nil {
 			return err
 		}
-		if !r.HoldsOn(x.Object, s.Now) {
+		if !r.HoldsOn(subject.Object, s.Now) {
 			continue
 		}
-		held, same := into.of(r.Question), ask.Question != nil && r.Question == ask.Question.Number
-		if same && (r.Buyer == ask.Buyer || !x.Chain.HeldBy(r.Buyer).IsZero()) {
+		held, same := into.of(r.Question), req.Question != nil && r.Question == req.Question.Number
+		if same && (r.Buyer == req.Buyer || !subject.Chain.HeldBy(r.Buyer).IsZero()) {
 			held.plain = state.Higher(held.plain, r.Epsilon)
 		} else {
 			held.shares = state.Higher(held.shares, r.Epsilon)
@@ -175,7 +175,7 @@ func ReservedBudget(s *state.State, x *Subject, ask Asking, into *Reaches) error
 // chains.
 func HeldBudget(s *state.State, name string, o state.Object) (held privacy.Epsilon, err error) {
 	reach := Reaches{}
-	if err := ReservedBudget(s, &Subject{Object: o}, Asking{}, &reach); err != nil {
+	if err := ReservedBudget(s, &Subject{Object: o}, Request{}, &reach); err != nil {
 		return held, err
 	}
 	for _, one := range reach {

@@ -10,40 +10,40 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// OrLess adds to a refusal the largest ε that is possible instead. It sets the remedy to a lower ε
+// SetLargest adds to a refusal the largest ε that is possible instead. It sets the remedy to a lower ε
 // if there is no other remedy.
-func OrLess(r *api.Refusal, largest privacy.Epsilon) {
+func SetLargest(r *api.Refusal, largest privacy.Epsilon) {
 	r.Largest = largest
 	if r.Remedy == event.RemedyNothing && !largest.IsZero() {
 		r.Remedy = event.RemedyLess
 	}
 }
 
-// OrLess finds the largest ε that is possible instead of the requested one, and adds it to the
+// FindLargest finds the largest ε that is possible instead of the requested one, and adds it to the
 // refusal. It adds nothing for the capture of a reservation, which cannot be for a lower ε.
-func (l *Rules) OrLess(s *state.State, x *Subject, ask Asking, on Offering, r *api.Refusal) (err error) {
-	if ask.Sale != 0 || !DependsOnEpsilon(r.Reason) {
+func (l *Rules) FindLargest(s *state.State, subject *Subject, req Request, on Offering, r *api.Refusal) (err error) {
+	if req.Sale != 0 || !DependsOnEpsilon(r.Reason) {
 		return nil
 	}
-	if full, err := hasAllReservations(s, x, &ask); err != nil || full {
+	if full, err := hasAllReservations(s, subject, &req); err != nil || full {
 		return err // the object is refused at each ε
 	}
-	room, err := l.capacity(s, x, &ask)
+	room, err := l.capacity(s, subject, &req)
 	if err != nil {
 		return err
 	}
 	var largest privacy.Epsilon
-	if most := state.Below(ask.Epsilon); l.lacksNoiseKey(x.Chain) || !room.takesLevels(ask.Question) {
-		largest, err = highestRecorded(x, most, ask.Question, &room, on)
+	if most := state.Below(req.Epsilon); l.lacksNoiseKey(subject.Chain) || !room.takesLevels(req.Question) {
+		largest, err = highestRecorded(subject, most, req.Question, &room, on)
 	} else {
-		if r.Reason != api.NoTruth && l.LacksTruthKey(x.Name, most) == nil {
-			largest, err = l.largestDrawn(s, x, ask, most, on)
+		if r.Reason != api.NoTruth && l.LacksTruthKey(subject.Name, most) == nil {
+			largest, err = l.largestDrawn(s, subject, req, most, on)
 		}
 		if err == nil && largest.IsZero() {
-			largest, err = on(state.Lower(most, x.Chain.Current())) // the current level and those below it cost nothing
+			largest, err = on(state.Lower(most, subject.Chain.Current())) // the recorded levels cost nothing
 		}
 	}
-	OrLess(r, largest)
+	SetLargest(r, largest)
 	return err
 }
 
@@ -59,29 +59,29 @@ type Span struct {
 
 // Span returns the range of levels that an object can have for a requester. The ε of the request
 // does not matter.
-func (l *Rules) Span(s *state.State, x *Subject, ask Asking) (span Span, err error) {
-	current := x.Chain.Current()
-	if span.capacity, err = l.capacity(s, x, &ask); err != nil {
+func (l *Rules) Span(s *state.State, subject *Subject, req Request) (span Span, err error) {
+	current := subject.Chain.Current()
+	if span.capacity, err = l.capacity(s, subject, &req); err != nil {
 		return span, err
 	}
 	switch {
-	case l.lacksNoiseKey(x.Chain), !span.capacity.takesLevels(ask.Question):
+	case l.lacksNoiseKey(subject.Chain), !span.capacity.takesLevels(req.Question):
 		span.Now, span.Ever, span.Recorded = current, current, true
 		return span, nil
-	case l.LacksTruthKey(x.Name, current) != nil:
+	case l.LacksTruthKey(subject.Name, current) != nil:
 		span.Now, span.Ever = current, current
 		return span, nil
 	}
-	span.Now, err = l.budgeted(s, x, ask)
-	span.Ever = state.Higher(span.Now, state.Plus(current, state.Minus(x.Object.Cap, x.Object.Spent)))
+	span.Now, err = l.budgeted(s, subject, req)
+	span.Ever = state.Higher(span.Now, state.Plus(current, state.Minus(subject.Object.Cap, subject.Object.Spent)))
 	return span, err
 }
 
 // budgeted returns the ε up to which the budgets of an object allow all levels.
-func (l *Rules) budgeted(s *state.State, x *Subject, ask Asking) (privacy.Epsilon, error) {
+func (l *Rules) budgeted(s *state.State, subject *Subject, req Request) (privacy.Epsilon, error) {
 	all := func(most privacy.Epsilon) (privacy.Epsilon, error) { return most, nil }
-	drawn, err := l.largestDrawn(s, x, ask, privacy.MaxEpsilon(), all)
-	return state.Higher(x.Chain.Current(), drawn), err
+	drawn, err := l.largestDrawn(s, subject, req, privacy.MaxEpsilon(), all)
+	return state.Higher(subject.Chain.Current(), drawn), err
 }
 
 // Market is the range of levels at which an object can be sold to a buyer that holds none of them.
@@ -95,37 +95,38 @@ type Market struct {
 // Market returns the range of levels at which an object can be sold in a question. It does not
 // consider the keys of this process, because another process may have them. It returns 0 if there
 // are no terms of sale or the sale has closed.
-func (l *Rules) Market(s *state.State, q *event.Question, x *Subject, at time.Time) (m Market, err error) {
-	sale := x.Policy.Terms()
+func (l *Rules) Market(s *state.State, q *event.Question, subject *Subject, at time.Time) (m Market, err error) {
+	sale := subject.Policy.Terms()
 	if sale == nil {
 		return m, nil
 	}
-	ask := Asking{Question: q, Epsilon: privacy.MaxEpsilon(), At: at, Newcomer: true}
-	room, err := l.capacity(s, x, &ask)
+	req := Request{Question: q, Epsilon: privacy.MaxEpsilon(), At: at, IsNewBuyer: true}
+	room, err := l.capacity(s, subject, &req)
 	if err != nil || !room.takesLevels(q) {
 		return m, err
 	}
-	limit := x.Policy.Limit()
+	limit := subject.Policy.Limit()
 	if closes := sale.Closes(); !closes.IsZero() {
 		if !s.Now.Before(closes) {
 			return m, nil
 		}
-		limit = x.Policy.Ceiling(closes.Add(-1), math.MaxUint64)
+		limit = subject.Policy.Ceiling(closes.Add(-1), math.MaxUint64)
 	}
-	free := state.Lower(state.Minus(limit, x.Chain.Spent()), state.Minus(x.Object.Cap, x.Object.Spent))
-	m.Ever = state.Plus(x.Chain.Current(), free)
+	capFree := state.Minus(subject.Object.Cap, subject.Object.Spent)
+	free := state.Lower(state.Minus(limit, subject.Chain.Spent()), capFree)
+	m.Ever = state.Plus(subject.Chain.Current(), free)
 	if sale.Open(s.Now) {
-		m.Now, err = l.budgeted(s, x, ask)
+		m.Now, err = l.budgeted(s, subject, req)
 	}
 	return m, err
 }
 
 // Within returns the highest level on offer, up to an ε, that an object can have, or 0.
 func (l *Rules) Within(
-	x *Subject, q *event.Question, span *Span, most privacy.Epsilon, on Offering,
+	subject *Subject, q *event.Question, span *Span, most privacy.Epsilon, on Offering,
 ) (privacy.Epsilon, error) {
 	if span.Recorded {
-		return highestRecorded(x, most, q, &span.capacity, on)
+		return highestRecorded(subject, most, q, &span.capacity, on)
 	}
 	return on(state.Lower(most, span.Now))
 }
@@ -133,11 +134,11 @@ func (l *Rules) Within(
 // highestRecorded returns the highest recorded level, up to an ε, that is on offer and for which
 // the chain has capacity, or 0.
 func highestRecorded(
-	x *Subject, most privacy.Epsilon, q *event.Question, room *capacity, on Offering,
+	subject *Subject, most privacy.Epsilon, q *event.Question, room *capacity, on Offering,
 ) (privacy.Epsilon, error) {
-	for i := len(x.Chain.Levels) - 1; i >= 0; i-- {
-		level := x.Chain.Levels[i].Epsilon
-		if most.Less(level) || !room.fits(q, &x.Chain, level) {
+	for i := len(subject.Chain.Levels) - 1; i >= 0; i-- {
+		level := subject.Chain.Levels[i].Epsilon
+		if most.Less(level) || !room.fits(q, &subject.Chain, level) {
 			continue
 		}
 		if offered, err := on(level); err != nil || offered == level {
@@ -154,14 +155,14 @@ func highestRecorded(
 // none. What others hold must be left in any case, and the part of it up to the requested level is
 // not charged twice.
 func (l *Rules) largestDrawn(
-	s *state.State, x *Subject, ask Asking, most privacy.Epsilon, on Offering,
+	s *state.State, subject *Subject, req Request, most privacy.Epsilon, on Offering,
 ) (privacy.Epsilon, error) {
-	none, current := privacy.Epsilon{}, x.Chain.Current()
+	none, current := privacy.Epsilon{}, subject.Chain.Current()
 	if !current.Less(most) {
 		return none, nil
 	}
-	charge := Charge{ask, state.Minus(most, current), most}
-	r, err := charge.Headroom(s, x, l.Holds.List())
+	charge := Charge{req, state.Minus(most, current), most}
+	r, err := charge.Headroom(s, subject, l.Holds.List())
 	if err != nil {
 		return none, err
 	}
@@ -169,7 +170,7 @@ func (l *Rules) largestDrawn(
 	if err != nil || !current.Less(level) {
 		return none, err
 	}
-	refusal, err := l.CheckBudget(s, x, Charge{ask, state.Minus(level, current), level})
+	refusal, err := l.CheckBudget(s, subject, Charge{req, state.Minus(level, current), level})
 	if err != nil || refusal != nil {
 		return none, err
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// noises are the noise keys of a ledger.
-type noises struct {
+// noiseKeys are the noise keys of a ledger.
+type noiseKeys struct {
 	known   []event.NoiseKeySet          // keys that the ledger has recorded
 	keys    map[uint32]*rrchain.NoiseKey // keys by number; nil if the host has none
 	Current uint32                       // number of the current key; 0 for none
@@ -23,18 +23,18 @@ type noises struct {
 // Of returns the number of the key for chains of a question that begin now, or 0 for none. If the
 // ledger has recorded keys and was opened without any, it returns [errs.ErrNoiseKey], because the
 // host has probably forgotten them.
-func (n *noises) Of(q *event.Question) (number uint32, err error) {
+func (n *noiseKeys) Of(q *event.Question) (number uint32, err error) {
 	switch {
 	case q.Encoding == event.EncodingFinite:
 		return 0, nil
 	case n.keys == nil && len(n.known) > 0:
-		return 0, fmt.Errorf("%w: chains of this ledger began with keys, and it was opened without", errs.ErrNoiseKey)
+		return 0, fmt.Errorf("%w: chains of this ledger began with noise keys, and it was opened without any", errs.ErrNoiseKey)
 	}
 	return n.Current, nil
 }
 
 // lacks reports whether responses of a chain cannot be drawn because the host did not give its key.
-func (n *noises) lacks(c state.Chain) bool { return c.Noise != 0 && n.keys[c.Noise] == nil }
+func (n *noiseKeys) lacks(c state.Chain) bool { return c.Noise != 0 && n.keys[c.Noise] == nil }
 
 // NoiseCheck returns a tag by which a key is recognized.
 func NoiseCheck(key []byte) (t event.Tag) {
@@ -48,7 +48,7 @@ func NoiseCheck(key []byte) (t event.Tag) {
 // current key is new, it returns the change that records it.
 func (l *Rules) UseNoiseKeys(given api.NoiseKeys, known []event.NoiseKeySet) (set []event.Change, err error) {
 	if given.Key == nil && given.Current != "" {
-		return nil, errs.Invalid("the current noise key has a name, and there is nothing to get keys from")
+		return nil, errs.Invalid("NoiseKeys.Current is set without NoiseKeys.Key")
 	}
 	if l.Noise.known = known; given.Key == nil {
 		return nil, nil
@@ -60,7 +60,7 @@ func (l *Rules) UseNoiseKeys(given api.NoiseKeys, known []event.NoiseKeySet) (se
 		case err != nil:
 			return nil, err
 		case key == nil && k.Name == given.Current:
-			return nil, fmt.Errorf("%w: the current key %q is one that the host does not have", errs.ErrNoiseKey,
+			return nil, fmt.Errorf("%w: the host does not have the current key %q", errs.ErrNoiseKey,
 				k.Name)
 		case key == nil:
 			continue
@@ -69,7 +69,7 @@ func (l *Rules) UseNoiseKeys(given api.NoiseKeys, known []event.NoiseKeySet) (se
 			return nil, err
 		}
 		if check := NoiseCheck(key); !check.Equal(k.Check) {
-			return nil, fmt.Errorf("%w: key %q", errs.ErrNoiseKey, k.Name)
+			return nil, fmt.Errorf("%w: another key is recorded under the name %q", errs.ErrNoiseKey, k.Name)
 		}
 		if k.Name == given.Current {
 			l.Noise.Current = k.Number
@@ -79,7 +79,7 @@ func (l *Rules) UseNoiseKeys(given api.NoiseKeys, known []event.NoiseKeySet) (se
 		return nil, nil
 	}
 	if len(known) >= event.MaxNoiseKeys {
-		return nil, errs.Invalid("noise key %.40q is new, and the ledger has %d: no more are possible", given.Current,
+		return nil, errs.Invalid("noise key %.40q is new, and the ledger already has %d, the largest number", given.Current,
 			len(known))
 	}
 	return l.newNoiseKey(given)
@@ -97,7 +97,7 @@ func (l *Rules) newNoiseKey(given api.NoiseKeys) ([]event.Change, error) {
 	set := &event.NoiseKeySet{Number: uint32(len(l.Noise.known) + 1), Name: given.Current, Check: NoiseCheck(key)}
 	for _, k := range l.Noise.known {
 		if k.Check.Equal(set.Check) {
-			return nil, fmt.Errorf("%w: key %q is the one that is called %q", errs.ErrNoiseKey, set.Name, k.Name)
+			return nil, fmt.Errorf("%w: key %q is recorded under the name %q", errs.ErrNoiseKey, set.Name, k.Name)
 		}
 	}
 	if err := l.Noise.add(set.Number, set.Name, key); err != nil {
@@ -117,26 +117,26 @@ func hostKey(n api.NoiseKeys, name string) ([]byte, error) {
 }
 
 // add adds a key under a number.
-func (n *noises) add(number uint32, name string, key []byte) (err error) {
+func (n *noiseKeys) add(number uint32, name string, key []byte) (err error) {
 	if n.keys[number], err = rrchain.NewNoiseKey(key); err != nil {
 		return fmt.Errorf("%w: noise key %q: %w", errs.ErrInvalid, name, err)
 	}
 	return nil
 }
 
-// keyed returns the response of a chain that began with a noise key.
-func (l *Rules) keyed(
-	q *event.Question, x Subject, place int, epsilon privacy.Epsilon, truth int32,
+// respondFromKey returns the response of a chain that began with a noise key.
+func (l *Rules) respondFromKey(
+	q *event.Question, subject Subject, place int, epsilon privacy.Epsilon, truth int32,
 ) (v event.Value, err error) {
-	key := l.Noise.keys[x.Chain.Noise]
+	key := l.Noise.keys[subject.Chain.Noise]
 	if key == nil {
-		return v, errs.Corrupt(nil, "object %q was not refused, and there is no noise key for it", x.Name)
+		return v, errs.Corrupt(nil, "object %q: the noise key of its chain is missing", subject.Name)
 	}
-	of := rrchain.Staircase{Question: string(q.ID[:]), Object: x.Name, Values: len(q.Values)}
+	of := rrchain.Staircase{Question: string(q.ID[:]), Object: subject.Name, Values: len(q.Values)}
 	above := event.Value{Index: int(truth)}
-	derived := place < len(x.Chain.Levels)
+	derived := place < len(subject.Chain.Levels)
 	if derived {
-		above = x.Chain.Levels[place].Response
+		above = subject.Chain.Levels[place].Response
 	}
 	switch {
 	case q.Encoding != event.EncodingUnary:

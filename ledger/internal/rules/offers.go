@@ -19,8 +19,8 @@ func Offers(q *event.Question, sale *policy.Terms, low, high privacy.Epsilon, mo
 	return levels
 }
 
-// lists reports whether a level that terms sell is one of the finitely many that they list.
-func lists(q *event.Question, sale *policy.Terms, level privacy.Epsilon) bool {
+// isListed reports whether a level that terms sell is one of the finitely many that they list.
+func isListed(q *event.Question, sale *policy.Terms, level privacy.Epsilon) bool {
 	return q.Encoding == event.EncodingFinite || sale.Lists(level) // finite encoding has few levels
 }
 
@@ -65,15 +65,15 @@ func CheckLargest(r *api.Refusal) error {
 	case r.Largest.IsZero() && r.Remedy != event.RemedyLess:
 		return nil
 	case r.Largest.IsZero(), r.Remedy == event.RemedyNothing, !DependsOnEpsilon(r.Reason):
-		return errs.Corrupt(nil, "object %q is refused for %s, %s helps, and ε=%s would do", r.Object, r.Reason,
+		return errs.Corrupt(nil, "object %q is refused for %s with the remedy %s, and the largest possible ε is %s", r.Object, r.Reason,
 			r.Remedy, r.Largest)
 	case !r.Largest.Less(r.Asked):
-		return errs.Corrupt(nil, "object %q is refused at ε=%s, and ε=%s would do", r.Object, r.Asked, r.Largest)
+		return errs.Corrupt(nil, "object %q is refused at ε=%s, and the largest possible ε is %s", r.Object, r.Asked, r.Largest)
 	}
 	short := r.Reason == api.ChainCeiling || r.Reason == api.ObjectCap
 	reach := state.Plus(state.Minus(r.Asked, r.Cost), r.Remaining)
 	if short && r.Cost.Less(r.Asked) && reach.Less(r.Largest) {
-		return errs.Corrupt(nil, "object %q is refused at ε=%s, which costs %s where %s remains, and ε=%s would do",
+		return errs.Corrupt(nil, "object %q is refused at ε=%s, which costs %s where %s remains, and the largest possible ε is %s",
 			r.Object, r.Asked, r.Cost, r.Remaining, r.Largest)
 	}
 	return nil

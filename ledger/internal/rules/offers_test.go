@@ -9,8 +9,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// What a refusal says would do must be possible.
-func TestARefusalThatCannotBe(t *testing.T) {
+// The largest ε of a refusal must be possible.
+func TestCheckLargest_ImpossibleLargest_IsCorrupt(t *testing.T) {
 	e := func(text string) privacy.Epsilon {
 		epsilon, err := privacy.ParseEpsilon(text)
 		if err != nil {

@@ -14,13 +14,13 @@ import (
 // Rules decides what each request may have of each object, and draws responses. It has the host's
 // keys, and the budget held by running requests.
 type Rules struct {
-	ReadOnly bool    // nothing is drawn
-	Binder   *Binder // nil without a truth key
-	Bound    bool    // the ledger has a truth key, even if it was opened without it
+	ReadOnly    bool    // nothing is drawn
+	Binder      *Binder // nil without a truth key
+	HasTruthKey bool    // the ledger has a truth key, even if it was opened without it
 	// Patience is how long a source of true values may take for a batch; 0 for no limit.
 	Patience time.Duration
-	Noise    noises // does not change after Open
-	Holds    Holds  // of the running raises
+	Noise    noiseKeys // does not change after Open
+	Holds    Holds     // of the running raises
 }
 
 // Subject is one object of a request, with all records that decide about it.
@@ -34,23 +34,23 @@ type Subject struct {
 // ReadSubject reads into x the records that decide about an object, for a request for a question at
 // an ε. It returns a refusal if the object is not enrolled or has withdrawn.
 func ReadSubject(
-	s *state.State, q *event.Question, name string, asked privacy.Epsilon, x *Subject,
+	s *state.State, q *event.Question, name string, asked privacy.Epsilon, subject *Subject,
 ) (*api.Refusal, error) {
-	x.Name = name
-	found, err := s.ReadChain(q.Number, name, &x.Chain)
+	subject.Name = name
+	found, err := s.ReadChain(q.Number, name, &subject.Chain)
 	if err != nil {
 		return nil, err
 	}
 	if !found {
 		return refuse(name, asked, api.NotEnrolled, event.RemedyEnrolling), nil
 	}
-	if found, err = s.ReadObject(name, &x.Object); err != nil || !found {
+	if found, err = s.ReadObject(name, &subject.Object); err != nil || !found {
 		return nil, errs.Corrupt(err, "object %q has a chain but no budget", name)
 	}
-	if x.Object.Withdrew(x.Chain) {
+	if subject.Object.Withdrew(subject.Chain) {
 		return refuse(name, asked, api.Withdrawn, event.RemedyEnrolling), nil
 	}
-	x.Policy, err = s.Policy(x.Chain.Policy)
+	subject.Policy, err = s.Policy(subject.Chain.Policy)
 	return nil, err
 }
 

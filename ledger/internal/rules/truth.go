@@ -23,7 +23,7 @@ import (
 // without its truth key. A read-only ledger needs no keys: its quotes are those of a ledger that
 // has them.
 func (l *Rules) LacksTruthKey(object string, asked privacy.Epsilon) *api.Refusal {
-	if !l.Bound || l.Binder != nil || l.ReadOnly {
+	if !l.HasTruthKey || l.Binder != nil || l.ReadOnly {
 		return nil
 	}
 	return refuse(object, asked, api.NoTruthKey, event.RemedyKey)
@@ -37,7 +37,7 @@ const NoTruth = -1
 // chain is bound to. faults records which of these it is. The true values of all draws come from
 // here.
 func (l *Rules) Ask(
-	ctx context.Context, q *event.Question, truth api.TruthFunc, who Needy, faults *TruthFaults,
+	ctx context.Context, q *event.Question, truth api.TruthFunc, who TruthRequest, faults *TruthFaults,
 ) ([]int32, error) {
 	values, err := l.askHost(ctx, q, truth, who.Names)
 	if err != nil {
@@ -45,7 +45,7 @@ func (l *Rules) Ask(
 	}
 	numbers := make([]int32, len(values))
 	for i, name := range who.Names {
-		numbers[i] = l.numberOf(q, who.Bonds[i], name, values[i], faults)
+		numbers[i] = l.numberOf(q, who.Bindings[i], name, values[i], faults)
 	}
 	return numbers, nil
 }
@@ -53,7 +53,7 @@ func (l *Rules) Ask(
 // numberOf returns the index of a true value, or [NoTruth] if a response of the chain cannot be
 // drawn from it. It takes the same steps whether the value is missing, changed or invalid.
 // Otherwise the duration of a refusal would reveal which of these it is.
-func (l *Rules) numberOf(q *event.Question, to state.Bond, name, value string, faults *TruthFaults) int32 {
+func (l *Rules) numberOf(q *event.Question, to state.TruthBinding, name, value string, faults *TruthFaults) int32 {
 	number, known := q.Index[cmp.Or(value, q.Values[0])] // a missing value takes the same steps
 	if !known || value == "" {
 		number = NoTruth
@@ -86,23 +86,23 @@ func (l *Later) Is(err error) bool {
 	return later
 }
 
-// Needy is a list of objects whose true values are needed, with the bindings of their chains.
-type Needy struct {
-	Names []string     // sorted
-	Bonds []state.Bond // of each name, at the same index
+// TruthRequest is a list of objects whose true values are needed, with the bindings of their chains.
+type TruthRequest struct {
+	Names    []string             // sorted
+	Bindings []state.TruthBinding // of each name, at the same index
 }
 
 // Add adds an object. Names must be added in rising order.
-func (n *Needy) Add(name string, to state.Bond) {
-	n.Names, n.Bonds = append(n.Names, name), append(n.Bonds, to)
+func (r *TruthRequest) Add(name string, to state.TruthBinding) {
+	r.Names, r.Bindings = append(r.Names, name), append(r.Bindings, to)
 }
 
 // Batches yields the objects in batches of [state.PartSize].
-func (n Needy) Batches() iter.Seq[Needy] {
-	return func(yield func(Needy) bool) {
-		for from := 0; from < len(n.Names); from += state.PartSize {
-			to := min(from+state.PartSize, len(n.Names))
-			if !yield(Needy{n.Names[from:to], n.Bonds[from:to]}) {
+func (r TruthRequest) Batches() iter.Seq[TruthRequest] {
+	return func(yield func(TruthRequest) bool) {
+		for from := 0; from < len(r.Names); from += state.PartSize {
+			to := min(from+state.PartSize, len(r.Names))
+			if !yield(TruthRequest{r.Names[from:to], r.Bindings[from:to]}) {
 				return
 			}
 		}
@@ -111,7 +111,7 @@ func (n Needy) Batches() iter.Seq[Needy] {
 
 // fits reports whether a response of a chain may be drawn from the host's value. It takes the same
 // steps if the host has no value as if it has another value.
-func (l *Rules) fits(q *event.Question, to state.Bond, name string, truth int32) bool {
+func (l *Rules) fits(q *event.Question, to state.TruthBinding, name string, truth int32) bool {
 	if l.Binder == nil || to.Tag == nil {
 		return truth != NoTruth
 	}
@@ -123,7 +123,7 @@ func (l *Rules) fits(q *event.Question, to state.Bond, name string, truth int32)
 // been bound to another value or have begun an epoch. asOf is the last event before the host was
 // asked.
 func (l *Rules) StillFits(q *event.Question, c *state.Chain, name string, truth int32, asOf uint64) bool {
-	return c.Since <= asOf && l.fits(q, c.Bond(), name, truth)
+	return c.Since <= asOf && l.fits(q, c.Binding(), name, truth)
 }
 
 // askHost requests true values from the host. A value that is not one of the question's is not an
@@ -133,14 +133,14 @@ func (l *Rules) askHost(
 	ctx context.Context, q *event.Question, truth api.TruthFunc, objects []string,
 ) ([]string, error) {
 	if truth == nil {
-		return nil, errs.Invalid("question %q: draws need true values, and the request has no source of them", q.Name)
+		return nil, errs.Invalid("question %q: a draw needs true values: set Truth, the source of true values", q.Name)
 	}
 	values, err := l.callSource(ctx, q.Name, truth, slices.Clone(objects)) // the source may change its copy
 	if err != nil {
 		return nil, fmt.Errorf("question %q: %w", q.Name, err)
 	}
 	if len(values) != len(objects) {
-		return nil, fmt.Errorf("question %q: %w returned %d of them for %d objects", q.Name, errs.ErrTruthSource,
+		return nil, fmt.Errorf("question %q: %w returned %d values for %d objects", q.Name, errs.ErrTruthSource,
 			len(values), len(objects))
 	}
 	return values, nil
@@ -162,9 +162,9 @@ func (l *Rules) callSource(
 	late := l.Patience > 0 && ctx.Err() != nil
 	switch ended := caller.Err(); {
 	case ended != nil:
-		return nil, fmt.Errorf("the context of the request ended while its source of true values ran: %w", ended)
+		return nil, fmt.Errorf("the context of the request ended during the call of its source of true values: %w", ended)
 	case late && (err == nil || isContextError(err)):
-		return nil, fmt.Errorf("%w: it took longer than Options.TruthTimeout, %v: make it faster or the time longer, "+
+		return nil, fmt.Errorf("%w: it took longer than Options.TruthTimeout (%v): make it faster or raise the timeout, "+
 			"and repeat the request with its key", errs.ErrTruthFailed, l.Patience)
 	case err == nil:
 		return values, nil
@@ -228,66 +228,66 @@ func orNil(names []string) []string {
 	return names
 }
 
-// Told has the true values that the host returned for some objects, batch by batch in the order of
+// TrueValues has the true values that the host returned for some objects, batch by batch in the order of
 // their names. Values are found by name. An object that enrols or withdraws later thus never gets
 // the value of another object.
-type Told struct {
-	Batches []toldBatch  // sorted by name
-	one     [1]toldBatch // memory for the first batch
-	Count   int          // number of objects
+type TrueValues struct {
+	Batches []valueBatch  // sorted by name
+	one     [1]valueBatch // memory for the first batch
+	Count   int           // number of objects
 	// The place of the last name found: most often the next name directly follows it.
 	batch, place int
 }
 
-// MostTold is about how many true values a request keeps. Those of further objects are requested
+// MaxTrueValues is about how many true values a request keeps. Those of further objects are requested
 // again for their part, so that memory does not grow with the number of objects.
-const MostTold = 1 << 20
+const MaxTrueValues = 1 << 20
 
-type toldBatch struct {
+type valueBatch struct {
 	names  []string
 	values []int32 // index of the true value, or NoTruth
 }
 
 // Add appends a batch. It keeps both slices.
-func (t *Told) Add(names []string, values []int32) {
-	if t.Batches == nil {
-		t.Batches = t.one[:0]
+func (v *TrueValues) Add(names []string, values []int32) {
+	if v.Batches == nil {
+		v.Batches = v.one[:0]
 	}
-	t.Batches = append(t.Batches, toldBatch{names, values})
-	t.Count += len(names)
+	v.Batches = append(v.Batches, valueBatch{names, values})
+	v.Count += len(names)
 }
 
 // Of returns the index of an object's true value, or NoTruth, and whether the host was asked for
 // it.
-func (t *Told) Of(name string) (value int32, asked bool) {
-	if t.batch < len(t.Batches) {
-		b := t.Batches[t.batch]
-		if at := t.place + 1; at < len(b.names) && b.names[at] == name {
-			t.place = at
+func (v *TrueValues) Of(name string) (value int32, asked bool) {
+	if v.batch < len(v.Batches) {
+		b := v.Batches[v.batch]
+		if at := v.place + 1; at < len(b.names) && b.names[at] == name {
+			v.place = at
 			return b.values[at], true
 		}
 	}
-	i, _ := slices.BinarySearchFunc(t.Batches, name, func(b toldBatch, name string) int {
+	i, _ := slices.BinarySearchFunc(v.Batches, name, func(b valueBatch, name string) int {
 		return strings.Compare(b.names[len(b.names)-1], name)
 	})
-	if i == len(t.Batches) {
+	if i == len(v.Batches) {
 		return NoTruth, false
 	}
-	b := t.Batches[i]
+	b := v.Batches[i]
 	at, asked := slices.BinarySearch(b.names, name)
 	if !asked {
 		return NoTruth, false
 	}
-	t.batch, t.place = i, at
+	v.batch, v.place = i, at
 	return b.values[at], true
 }
 
 // Forget overwrites all values and empties t.
-func (t *Told) Forget() {
-	for _, b := range t.Batches {
+func (v *TrueValues) Forget() {
+	for _, b := range v.Batches {
 		clear(b.values)
 	}
-	*t = Told{}
+	*v = TrueValues{}
 }
 
 // Binder computes the keyed hashes that bind a chain to the true value that it began with. Without
@@ -326,7 +326,7 @@ func (b *Binder) hash(use, object string, question uint32, since uint64, value u
 // records this one.
 func (l *Rules) UseTruthKey(id [16]byte, key, check []byte) (set []event.Change, err error) {
 	if len(key) < minTruthKey {
-		return nil, errs.Invalid("a truth key of %d bytes; it has at least %d", len(key), minTruthKey)
+		return nil, errs.Invalid("the truth key has %d bytes: at least %d are needed", len(key), minTruthKey)
 	}
 	l.Binder = &Binder{Key: slices.Clone(key), Ledger: id}
 	ours := l.Binder.Check()

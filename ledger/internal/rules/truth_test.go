@@ -23,11 +23,11 @@ func TestAsk_ValueMissingChangedOrInvalid_TakesTheSameSteps(t *testing.T) {
 		refused = append(refused, api.Refusal{Object: name, Reason: api.NoTruth})
 	}
 	steps := func(with *Binder, isBound bool, values ...string) (allocs float64, changed, invalid []string) {
-		who := Needy{Names: names, Bonds: make([]state.Bond, len(names))}
+		who := TruthRequest{Names: names, Bindings: make([]state.TruthBinding, len(names))}
 		for i, name := range names {
 			if isBound {
 				tag := binder.Truth(name, q.Number, 5, 0)
-				who.Bonds[i] = state.Bond{Tag: &tag, Since: 5}
+				who.Bindings[i] = state.TruthBinding{Tag: &tag, Since: 5}
 			}
 		}
 		l := &Rules{Binder: with}

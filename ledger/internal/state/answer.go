@@ -123,8 +123,8 @@ func (s *State) LeftOutAt(answer uint64) ([]*event.ObjectRefused, error) {
 			return s.RefusedBefore(number, end.Refused)
 		case *event.ObjectRefused:
 		default:
-			return nil, errs.Corrupt(nil, "the answer of event %d was never settled", answer)
+			return nil, errs.Corrupt(nil, "the answer of event %d is not settled", answer)
 		}
 	}
-	return nil, errs.Corrupt(nil, "the answer of event %d was never settled", answer)
+	return nil, errs.Corrupt(nil, "the answer of event %d is not settled", answer)
 }

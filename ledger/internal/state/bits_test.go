@@ -13,9 +13,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// What is no record of bits is refused before anything is made of it; and what is one has a single
-// spelling.
-func TestDecodersRefuseWhatAreNoBits(t *testing.T) {
+// A malformed record of bits is refused, and a valid one has a single encoding.
+func TestDecodeChain_MalformedBits_IsCorrupt(t *testing.T) {
 	levelOf := func(response ...byte) []byte {
 		return append(append([]byte{4, 0, 0, 0, 0, 0, 0, 1, 1}, response...), 5, 0)
 	}
@@ -65,8 +64,8 @@ func TestDecodersRefuseWhatAreNoBits(t *testing.T) {
 	}
 }
 
-// A claim of many bits must not be believed.
-func TestDecodersDoNotBelieveNumbersOfBits(t *testing.T) {
+// The decoder allocates no memory for bits that the record does not have.
+func TestDecodeChain_HugeBitCount_AllocatesLittle(t *testing.T) {
 	for _, n := range []uint64{1000, event.MaxUnaryValues, event.MaxUnaryValues + 1, 1 << 40} {
 		payload := binary.AppendUvarint([]byte{4, 0, 0, 0, 0, 1, 1}, wire.MaxValues+n)
 		var err error
@@ -81,7 +80,7 @@ func TestDecodersDoNotBelieveNumbersOfBits(t *testing.T) {
 	}
 }
 
-// released is the record of a response with these hidden bytes behind the salt.
+// released is the record of a response with these hidden bytes after the salt.
 func released(hidden []byte) []byte {
 	const public, salt, hash = 10, 16, 32 // bytes
 	e := &wire.Encoder{}

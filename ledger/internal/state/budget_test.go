@@ -6,8 +6,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// The sums are those of integers, held between 0 and the largest ε.
-func TestSumsStopAtTheirBounds(t *testing.T) {
+// The sums are those of integers, limited to 0 and the largest ε.
+func TestBudgetSums_StopAtZeroAndLargestEpsilon(t *testing.T) {
 	largest := privacy.MaxEpsilon().Nano()
 	epsilon := func(n int64) privacy.Epsilon {
 		e, err := privacy.EpsilonFromNano(n)

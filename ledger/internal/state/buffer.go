@@ -17,26 +17,26 @@ type Buffer struct {
 }
 
 // Again returns a buffer that reuses the memory of d, which must not be used any more.
-func (d *Buffer) Again() Buffer { return Buffer{Encoder: d.Encoder, head: d.head} }
+func (b *Buffer) Again() Buffer { return Buffer{Encoder: b.Encoder, head: b.head} }
 
 // Lookup returns empty memory for a key that is only looked up. It is valid until the next call.
-func (d *Buffer) Lookup() []byte {
-	if d.Buf == nil {
-		d.Buf = make([]byte, 0, 128)
+func (b *Buffer) Lookup() []byte {
+	if b.Buf == nil {
+		b.Buf = make([]byte, 0, 128)
 	}
-	return d.Buf[:0]
+	return b.Buf[:0]
 }
 
 // Key begins a record. The caller appends the key to the encoder and then calls [Buffer.Value].
-func (d *Buffer) Key() *wire.Encoder {
-	d.Buf = d.Lookup()
-	return &d.Encoder
+func (b *Buffer) Key() *wire.Encoder {
+	b.Buf = b.Lookup()
+	return &b.Encoder
 }
 
 // Value ends the key. What the caller appends afterwards is the payload.
-func (d *Buffer) Value() *wire.Encoder {
-	d.split = len(d.Buf)
-	return &d.Encoder
+func (b *Buffer) Value() *wire.Encoder {
+	b.split = len(b.Buf)
+	return &b.Encoder
 }
 
 // Pieces allocates memory for many short records. The first piece is small, because most
@@ -49,35 +49,35 @@ const (
 )
 
 // Keep copies a record to memory that is not reused.
-func (p *Pieces) Keep(b []byte) []byte {
-	if cap(*p)-len(*p) < len(b) {
+func (p *Pieces) Keep(record []byte) []byte {
+	if cap(*p)-len(*p) < len(record) {
 		piece := min(max(2*cap(*p), smallPiece), largePiece)
-		*p = make([]byte, 0, max(piece, len(b)))
+		*p = make([]byte, 0, max(piece, len(record)))
 	}
 	from := len(*p)
-	*p = append(*p, b...)
+	*p = append(*p, record...)
 	return (*p)[from:len(*p):len(*p)]
 }
 
 // seal ends the record with its checksum and returns key and value. They are valid until the next
 // record is begun.
-func (d *Buffer) seal(bucket string) (key, value []byte) {
+func (b *Buffer) seal(bucket string) (key, value []byte) {
 	// Buf has the key followed by the payload.
-	sum := crc32.Update(d.head.Head(bucket, d.split), crc32.MakeTable(crc32.Castagnoli), d.Buf)
-	d.Buf = binary.BigEndian.AppendUint32(d.Buf, sum)
-	return d.Buf[:d.split:d.split], d.Buf[d.split:]
+	sum := crc32.Update(b.head.Head(bucket, b.split), crc32.MakeTable(crc32.Castagnoli), b.Buf)
+	b.Buf = binary.BigEndian.AppendUint32(b.Buf, sum)
+	return b.Buf[:b.split:b.split], b.Buf[b.split:]
 }
 
 // Write writes the record in the buffer to a bucket.
 func (s *State) Write(bucket string) error {
-	d := &s.Buffer
+	b := &s.Buffer
 	if s.Plain { // the store keeps no reference
-		return s.Writer.Put(bucket, d.Buf[:d.split], d.Buf[d.split:])
+		return s.Writer.Put(bucket, b.Buf[:b.split], b.Buf[b.split:])
 	}
-	key, value := d.seal(bucket)
+	key, value := b.seal(bucket)
 	if !s.Copied {
-		record := d.kept.Keep(d.Buf)
-		key, value = record[:d.split:d.split], record[d.split:]
+		record := b.kept.Keep(b.Buf)
+		key, value = record[:b.split:b.split], record[b.split:]
 	}
 	return s.Writer.Put(bucket, key, value)
 }

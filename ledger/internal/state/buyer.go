@@ -88,12 +88,12 @@ func (s *State) Order(buyer uint32, ordinal uint64) (number uint64, found bool, 
 // BuyerName returns the name of a buyer, which never changes. It caches the last name, because the
 // objects of a sale look it up one after the other.
 func (s *State) BuyerName(number uint32) (string, error) {
-	if s.Client.number != number || number == 0 {
+	if s.LastBuyer.number != number || number == 0 {
 		b, err := s.Buyer(number)
 		if err != nil {
 			return "", err
 		}
-		s.Client = NumberedName{number, b.Name}
+		s.LastBuyer = NumberedName{number, b.Name}
 	}
-	return s.Client.name, nil
+	return s.LastBuyer.name, nil
 }

@@ -9,7 +9,7 @@ import (
 
 // A log may change between any number of policies. An audit reads each of them once.
 func TestCache_OfAnAudit_ReadsEachPolicyOnce(t *testing.T) {
-	const many = 3 * cached
+	const many = 3 * maxCached
 	for _, all := range []bool{true, false} {
 		c, loads := &Cache{All: all}, 0
 		for range 3 {
@@ -23,7 +23,7 @@ func TestCache_OfAnAudit_ReadsEachPolicyOnce(t *testing.T) {
 				}
 			}
 		}
-		if all && (loads != many || len(c.policies) != many) || !all && len(c.policies) > cached {
+		if all && (loads != many || len(c.policies) != many) || !all && len(c.policies) > maxCached {
 			t.Errorf("all %v: %d loads, %d are kept", all, loads, len(c.policies))
 		}
 	}

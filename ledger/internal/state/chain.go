@@ -39,14 +39,14 @@ func (c ClosedEpoch) spent() privacy.Epsilon {
 	return Plus(Chain{Levels: c.Levels}.Current(), c.Answered)
 }
 
-// Bond is the binding of a chain to its true value in the epoch that began with an event.
-type Bond struct {
+// TruthBinding is the binding of a chain to its true value in the epoch that began with an event.
+type TruthBinding struct {
 	Tag   *event.Tag // keyed hash of the true value; nil if the chain is not bound
 	Since uint64     // as in [Chain]
 }
 
-// Bond returns the binding of the chain to its true value.
-func (c *Chain) Bond() Bond { return Bond{c.Bound, c.Since} }
+// Binding returns the binding of the chain to its true value.
+func (c *Chain) Binding() TruthBinding { return TruthBinding{c.Bound, c.Since} }
 
 // Unused reports whether nothing has been recorded in the current epoch.
 func (c *Chain) Unused() bool { return len(c.Levels) == 0 && c.Bound == nil && c.Answered.IsZero() }
@@ -225,13 +225,13 @@ func (s *State) Chain(question uint32, name string) (c Chain, found bool, err er
 
 // ReadChain is [State.Chain] into memory of the caller.
 func (s *State) ReadChain(question uint32, name string, c *Chain) (found bool, err error) {
-	if m := s.near.member(name); m != nil && m.Question == question && question != 0 {
+	if m := s.recordCache.member(name); m != nil && m.Question == question && question != 0 {
 		*c = m.Chain
 		return true, nil
 	}
 	*c, found, err = Lookup(s, BucketChains, AppendChainKey(s.Buffer.Lookup(), question, name), s.Levels.decodeChain)
 	if found && !s.Plain {
-		m := s.near.turnTo(name)
+		m := s.recordCache.memberFor(name)
 		m.Question, m.Chain = question, *c
 	}
 	return found, err
@@ -240,7 +240,7 @@ func (s *State) ReadChain(question uint32, name string, c *Chain) (found bool, e
 // PutChain writes a chain.
 func (s *State) PutChain(question uint32, name string, c Chain) error {
 	if !s.Plain {
-		m := s.near.turnTo(name)
+		m := s.recordCache.memberFor(name)
 		m.Question, m.Chain = question, c
 	}
 	k := s.Buffer.Key()

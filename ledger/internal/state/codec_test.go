@@ -44,8 +44,8 @@ func usualRecords(t testing.TB) [][]byte {
 	return all
 }
 
-// oneForm fails if a record can be read, and is written otherwise: each content has one form, to
-// the byte. It tells as how many sorts of record the bytes can be read.
+// oneForm fails if a record can be decoded and is encoded differently: each content has one
+// encoding. It returns as how many types of record the bytes can be decoded.
 func oneForm(t *testing.T, payload []byte) (sound int) {
 	t.Helper()
 	same := func(what string, written []byte, err error) {
@@ -71,8 +71,8 @@ func oneForm(t *testing.T, payload []byte) (sound int) {
 	return sound
 }
 
-// Every record has one form, whatever the bytes are.
-func TestRecordsHaveOneForm(t *testing.T) {
+// Each record that can be decoded has exactly one encoding.
+func TestDecoders_EveryRecord_HasOneEncoding(t *testing.T) {
 	records, random, sound := usualRecords(t), rand.New(rand.NewPCG(3, 4)), 0
 	for i, payload := range records {
 		if oneForm(t, payload) == 0 {

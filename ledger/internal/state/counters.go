@@ -25,19 +25,19 @@ type Counters struct {
 	Chains    uint64    `audit:"the number of chains"`                 // current chains
 	Buyers    uint32    `audit:"the number of buyers"`                 // the last number
 	Sales     uint64    `audit:"the number of sales and reservations"` // numbers given to sales and reservations
-	Sold      uint64    `audit:"the number of sales carried out"`      // executed sales
+	Sold      uint64    `audit:"the number of executed sales"`         // executed sales
 	Revenue   uint64    // of all sales, in minor units of the currency
 	Open      Opened    // the sale or reservation whose object events are incomplete
 	// Unsettled is the sale or reservation whose settled event has not been recorded yet. The
 	// refusals of its request precede that event.
 	Unsettled uint64 `audit:"the sale that no request settles"`
 	// Refused is the number of refused events that are not counted by a settled event yet.
-	Refused  uint64    `audit:"the number of refusals that no request settles"`
-	Charges  Charges   // for the next answer
-	Answer   Answering `audit:"the answer that no request settles"` // the answer that is not settled yet
-	Underway Underway  `audit:"what is to be settled"`              // of the request that is not settled yet
-	Erased   Erasure   // of the object whose forgotten event is next
-	Noises   uint32    `audit:"the number of noise keys"` // number of noise keys
+	Refused    uint64     `audit:"the number of refusals that no request settles"`
+	Charges    Charges    // for the next answer
+	Answer     Answering  `audit:"the answer that no request settles"` // the answer that is not settled yet
+	InProgress InProgress `audit:"what is to be settled"`              // of the request that is not settled yet
+	Erased     Erasure    // of the object whose forgotten event is next
+	Noises     uint32     `audit:"the number of noise keys"` // number of noise keys
 	// Named is the event of the last request that may name objects for which it has no event
 	// ([event.Settled.IsOpen]), or 0.
 	Named uint64 `audit:"the last open request"`
@@ -46,10 +46,10 @@ type Counters struct {
 // CheckWhole returns [errs.ErrCorrupt] if a transaction ends between events that belong together.
 func (c Counters) CheckWhole() error {
 	isOpen := c.Open != Opened{} || c.Unsettled != 0 || c.Answer != Answering{} || c.Charges != Charges{}
-	if isOpen || c.Refused != 0 || c.Underway != (Underway{}) || c.Erased != (Erasure{}) {
-		return errs.Corrupt(nil, "half of sale %d, %d refusals, %d charges, %d events of a request "+
-			"or %d erased events, which cost %d nano-nats",
-			c.Open.Sale+c.Unsettled, c.Refused, c.Charges.Objects, c.Underway.Events, c.Erased.Events, c.Erased.Spent)
+	if isOpen || c.Refused != 0 || c.InProgress != (InProgress{}) || c.Erased != (Erasure{}) {
+		return errs.Corrupt(nil, "the log ends inside a transaction: sale %d, %d refusals, %d charges and %d events of a request "+
+			"are not settled, or %d erased events, which cost %d nano-nats, belong to no object",
+			c.Open.Sale+c.Unsettled, c.Refused, c.Charges.Objects, c.InProgress.Events, c.Erased.Events, c.Erased.Spent)
 	}
 	return nil
 }
@@ -70,10 +70,11 @@ func (c *Counters) Fields(x wire.Codec) {
 	x.U8((*uint8)(&c.Answer.Left))
 	x.U32(&c.Answer.Question)
 	x.Epsilon(&c.Answer.Epsilon, &c.Answer.Cost)
-	if under := c.Underway != (Underway{}); x.Flag(&under) {
-		c.Underway.fields(x)
+	if under := c.InProgress != (InProgress{}); x.Flag(&under) {
+		c.InProgress.fields(x)
 	}
-	x.Uvarint(&c.Erased.Events, &c.Erased.Mentions, &c.Erased.Terms, &c.Erased.Earned, &c.Erased.Spent, &c.Erased.Named)
+	e := &c.Erased
+	x.Uvarint(&e.Events, &e.OnlyNamed, &e.Terms, &e.Earned, &e.Spent, &e.Named)
 	if x.Uvarint(&c.Open.Sale); c.Open.Sale != 0 {
 		x.Uvarint(&c.Open.Objects, &c.Open.Erased, &c.Open.Price)
 		c.Open.Tally.Fields(x)
@@ -126,9 +127,9 @@ type Answering struct {
 type Leaves uint8
 
 const (
-	LeavesAnybody  Leaves = iota // not known, because some of its charges are erased
-	LeavesNobody                 // no object: the charged objects are the whole panel
-	LeavesSomebody               // some object: the charged and the refused objects should be the whole panel
+	LeavesUnknown Leaves = iota // not known, because some of its charges are erased
+	LeavesNone                  // no object: the charged objects are the whole panel
+	LeavesSome                  // some object: the charged and the refused objects should be the whole panel
 )
 
 // Erasure sums up erased events until the forgotten event of their object, which describes what
@@ -136,8 +137,8 @@ const (
 // forgotten event. It is used when an erased log is folded.
 type Erasure struct {
 	Events uint64 `audit:"the number of erased events that belong to no forgotten object"` // number of erased events
-	// Mentions is the number of events that only named an object: refusals and settled events.
-	Mentions uint64 `audit:"the number of those that only named somebody"`
+	// OnlyNamed is the number of events that only named an object: refusals and settled events.
+	OnlyNamed uint64 `audit:"the number of those that only named an object"`
 	// Terms is the number of events that changed the terms of an object.
 	Terms uint64 `audit:"the number of those that changed terms"`
 	// Earned is in minor units of the currency.

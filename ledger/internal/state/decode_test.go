@@ -89,8 +89,8 @@ func FuzzDecodeNoise(f *testing.F) {
 	fixture.Fuzz(f, seeds, wire.Decode[event.NoiseKeySet], encode, none, errs.ErrCorrupt)
 }
 
-// Values that no ledger writes are refused, however well they are encoded.
-func TestDecodersRefuseWhatCannotBe(t *testing.T) {
+// Values that no ledger writes are refused, even if they are well encoded.
+func TestDecoders_ImpossibleValues_AreCorrupt(t *testing.T) {
 	for name, payload := range map[string][]byte{
 		"response 2²⁰":  {4, 0, 0, 0, 0, 0, 0, 1, 1, 0x80, 0x80, 0x40, 5, 0},
 		"ε above 1,000": {4, 0, 0, 0, 0, 0, 0, 1, 0x81, 0xa0, 0x94, 0xa5, 0x8d, 0x1d, 0, 5, 0},
@@ -129,14 +129,13 @@ func TestDecodersRefuseWhatCannotBe(t *testing.T) {
 	}
 }
 
-func TestARequestIsSettledBySomething(t *testing.T) {
+func TestDecodeRequest_WithoutSettledEvent_IsCorrupt(t *testing.T) {
 	_, err := DecodeRequest(Request{}.Encode())
 	wantErr(t, err, errs.ErrCorrupt)
 }
 
-// A claimed length must not be believed: no decoder allocates for more items than the record has
-// bytes for.
-func TestDecodersDoNotBelieveLengths(t *testing.T) {
+// No decoder allocates memory for more items than the record has bytes for.
+func TestDecoders_HugeLength_AllocateLittle(t *testing.T) {
 	for name, decoder := range map[string]struct {
 		head   []byte // up to the length
 		decode func([]byte) error
@@ -160,7 +159,7 @@ func TestDecodersDoNotBelieveLengths(t *testing.T) {
 	}
 }
 
-func TestNoRecordAsksForMoreMemoryThanItHas(t *testing.T) {
+func TestDecoders_RandomRecords_AllocateInProportion(t *testing.T) {
 	decoders := map[string]func([]byte){
 		"counters":  func(b []byte) { _, _ = DecodeCounters(b) },
 		"object":    func(b []byte) { _, _ = DecodeObject(b) },

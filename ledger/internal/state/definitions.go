@@ -118,7 +118,7 @@ func (s *State) PutDefinition(bucket string, number uint32) error {
 func (s *State) Definition(bucket string, number uint32) (event uint64, err error) {
 	event, found, err := Lookup(s, bucket, DefinitionKey(number), DecodeNumber64)
 	if err == nil && !found {
-		err = errs.Corrupt(nil, "the event that defined number %d of %s is missing", number, bucket)
+		err = errs.Corrupt(nil, "the number of the event that defined record %d of %s is missing", number, bucket)
 	}
 	return event, err
 }
@@ -146,8 +146,8 @@ type Cache struct {
 	compared  map[compared]comparison
 }
 
-// cached is the largest number of questions, and of policies, that are kept.
-const cached = 1024
+// maxCached is the largest number of questions, and of policies, that are kept.
+const maxCached = 1024
 
 // remember returns the definition with a number from the cache, or loads it and keeps it.
 func remember[T any](c *Cache, all *map[uint32]T, number uint32, load func(uint32) (T, error)) (T, error) {
@@ -163,7 +163,7 @@ func remember[T any](c *Cache, all *map[uint32]T, number uint32, load func(uint3
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	most := cached
+	most := maxCached
 	if c.All {
 		most = math.MaxInt
 	}
@@ -196,5 +196,5 @@ func (c *Cache) Named(name string) *event.Question {
 func (c *Cache) Name(q *event.Question) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	keep(&c.names, q.Name, q, cached)
+	keep(&c.names, q.Name, q, maxCached)
 }

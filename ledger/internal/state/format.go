@@ -26,7 +26,7 @@ func CheckVersion(r kv.Reader) error {
 	}
 	rest, ours := strings.CutPrefix(string(version), FormatName)
 	if !ours || len(rest) != 2 {
-		return fmt.Errorf("%w: not a Sluice ledger", errs.ErrCorrupt)
+		return fmt.Errorf("%w: the file is not a Sluice ledger", errs.ErrCorrupt)
 	}
 	if v := binary.BigEndian.Uint16([]byte(rest)); v != FormatVersion {
 		return fmt.Errorf("%w: version %d; this program reads version %d", errs.ErrVersion, v, FormatVersion)

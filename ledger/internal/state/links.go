@@ -52,12 +52,12 @@ func (s *State) LinkName(name string, ev uint64, settled bool) error {
 		s.linkNamed(&o.Links, ev, settled)
 		return s.PutObject(name, o)
 	}
-	x, _, err := s.Stranger(name)
+	stranger, _, err := s.Stranger(name)
 	if err != nil {
 		return err
 	}
-	s.linkNamed(&x.Links, ev, settled)
-	return s.Put(BucketStrangers, []byte(name), wire.Encode(&x))
+	s.linkNamed(&stranger.Links, ev, settled)
+	return s.Put(BucketStrangers, []byte(name), wire.Encode(&stranger))
 }
 
 // linkNamed adds an event to one of the lists in l.
@@ -81,7 +81,7 @@ func (s *State) EventsAbout(o Object) (numbers []uint64, err error) {
 	}
 	slices.Reverse(numbers)
 	if uint64(len(numbers)) != o.Events {
-		return nil, errs.Corrupt(nil, "%d events about an object where there should be %d", len(numbers), o.Events)
+		return nil, errs.Corrupt(nil, "an object has %d linked events, its record counts %d", len(numbers), o.Events)
 	}
 	return numbers, nil
 }
@@ -122,7 +122,7 @@ func (s *State) backward(number uint64) iter.Seq2[event.Entry, error] {
 		for number != 0 {
 			n, err := s.Entry(number)
 			if err == nil && n.Previous >= number {
-				err = errs.Corrupt(nil, "event %d follows on event %d", number, n.Previous)
+				err = errs.Corrupt(nil, "event %d is linked to event %d, which is not before it", number, n.Previous)
 			}
 			if !yield(n, err) || err != nil {
 				return
@@ -136,10 +136,10 @@ func (s *State) backward(number uint64) iter.Seq2[event.Entry, error] {
 type Stranger struct{ Links }
 
 // Fields implements [wire.Record].
-func (x *Stranger) Fields(c wire.Codec) { x.Links.fields(c) }
+func (st *Stranger) Fields(c wire.Codec) { st.Links.fields(c) }
 
 // Encode returns the payload of the record.
-func (x Stranger) Encode() []byte { return wire.Encode(&x) }
+func (st Stranger) Encode() []byte { return wire.Encode(&st) }
 
 // DecodeStranger decodes what [Stranger.Encode] returns.
 func DecodeStranger(payload []byte) (Stranger, error) { return wire.Decode[Stranger](payload) }
@@ -151,9 +151,9 @@ func (s *State) Stranger(name string) (Stranger, bool, error) {
 
 // RemoveStranger removes the links of a name that is now enrolled or forgotten, and returns them.
 func (s *State) RemoveStranger(name string) (Links, error) {
-	x, found, err := s.Stranger(name)
+	stranger, found, err := s.Stranger(name)
 	if err == nil && found {
 		err = s.Writer.Delete(BucketStrangers, []byte(name))
 	}
-	return x.Links, err
+	return stranger.Links, err
 }

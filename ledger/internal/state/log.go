@@ -18,7 +18,7 @@ func (s *State) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	for i, index := range indexes {
 		leaf, at := merkle.Locate(index)
 		if at < 0 {
-			return nil, errs.Corrupt(nil, "no tree has a hash %d", index)
+			return nil, errs.Corrupt(nil, "no Merkle tree has a hash with index %d", index)
 		}
 		payload, err := s.Payload(BucketEvents, EventKey(leaf+1))
 		if err != nil || payload == nil {
@@ -26,7 +26,7 @@ func (s *State) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 		}
 		start := len(payload) - tlog.HashSize*(merkle.Completes(leaf)-at)
 		if start < 0 {
-			return nil, errs.Corrupt(nil, "event %d is cut off", leaf+1)
+			return nil, errs.Corrupt(nil, "event %d is shorter than its hashes", leaf+1)
 		}
 		copy(hashes[i][:], payload[start:])
 	}
@@ -69,7 +69,7 @@ func (s *State) RefusedBefore(number, count uint64) (all []*event.ObjectRefused,
 		}
 		c, ok := ev.Change.(*event.ObjectRefused)
 		if !ok {
-			return nil, errs.Corrupt(nil, "event %d refuses nobody", at)
+			return nil, errs.Corrupt(nil, "event %d is not a refusal", at)
 		}
 		all = append(all, c)
 	}
@@ -79,7 +79,7 @@ func (s *State) RefusedBefore(number, count uint64) (all []*event.ObjectRefused,
 // CheckRefused returns [errs.ErrCorrupt] if this number of refusals cannot precede an event.
 func CheckRefused(number, count uint64) error {
 	if count >= number {
-		return errs.Corrupt(nil, "event %d settles %d refusals", number, count)
+		return errs.Corrupt(nil, "event %d settles %d refusals, more than events precede it", number, count)
 	}
 	return nil
 }

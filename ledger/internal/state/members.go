@@ -46,7 +46,7 @@ func (s *State) ObjectsAfter(name string, records int) (all []Listed, last bool,
 		if len(member) > 0 {
 			n := len(all) - 1
 			if len(member) != 4 || n < 0 || all[n].Name != string(name) {
-				fault = errs.Corrupt(nil, "a record with the key %x among the objects", key)
+				fault = errs.Corrupt(nil, "a record in bucket objects has the invalid key %x", key)
 				return false
 			}
 			all[n].Questions = append(all[n].Questions, binary.BigEndian.Uint32(member))
@@ -72,7 +72,7 @@ func (s *State) IsOut(name string, o Object) (bool, error) {
 	for _, number := range numbers {
 		c, found, err := s.Chain(number, name)
 		if err != nil || !found {
-			return false, errs.Corrupt(err, "object %q has lost its chain in question %d", name, number)
+			return false, errs.Corrupt(err, "object %q: its chain in question %d is missing", name, number)
 		}
 		if !o.Withdrew(c) {
 			return false, nil
@@ -103,7 +103,7 @@ func (s *State) ReadObjects(members []Member) error {
 		m := &members[next]
 		if name, is := bytes.CutSuffix(key, []byte{0}); !is || string(name) != m.Name {
 			others++
-			return others < mostOthers*len(members) && string(key) < m.Name+"\x01"
+			return others < maxOthers*len(members) && string(key) < m.Name+"\x01"
 		}
 		payload := value
 		if !s.Plain {
@@ -127,6 +127,6 @@ func (s *State) ReadObjects(members []Member) error {
 	return nil
 }
 
-// mostOthers is how many other records are skipped for each object that is read. To look an object
+// maxOthers is how many other records are skipped for each object that is read. To look an object
 // up costs about as much.
-const mostOthers = 6
+const maxOthers = 6

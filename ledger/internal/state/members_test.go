@@ -45,7 +45,7 @@ func TestObjectsAfter_PartsOfAnySize_AreAllObjects(t *testing.T) {
 	}
 }
 
-// A question of nobody, and what is no question, are damage.
+// A membership without its object, or without a valid question, is damage.
 func TestObjectsAfter_RecordThatBelongsToNoObject_IsCorrupt(t *testing.T) {
 	for _, key := range []string{"a\x00\x00\x00\x00\x01", "p\x00\x01", "p2\x00\x00\x00\x00\x01", "z\x00\x00\x00\x00\x01"} {
 		store := new(kv.Memory)

@@ -8,7 +8,7 @@ import (
 
 // ErrLarge says that a request has read more records than its meter allows. The request has changed
 // nothing and may be repeated.
-var ErrLarge = errors.New("the request reads more than a small one may")
+var ErrLarge = errors.New("the request reads more records than a small request may")
 
 // Meter counts the records that a request reads: of objects, of their chains, and of the log. Its
 // methods may be called concurrently.

@@ -13,8 +13,8 @@ type Member struct {
 	Object   Object // set if Known
 }
 
-// near has the records that are kept. The zero value is ready to use.
-type near struct {
+// recordCache has the records that are kept. The zero value is ready to use.
+type recordCache struct {
 	members []Member // in the order in which they will be needed
 	at      int      // index of the current object
 	one     [1]Member
@@ -25,11 +25,11 @@ type near struct {
 
 // Expect announces that these objects are needed next, in this order, with the records read of
 // them. The records are dropped when another object is read or written.
-func (s *State) Expect(members []Member) { s.near.members, s.near.at = members, 0 }
+func (s *State) Expect(members []Member) { s.recordCache.members, s.recordCache.at = members, 0 }
 
 // member returns the kept records of an object, or nil. It finds only the current object and the
 // next one.
-func (n *near) member(name string) *Member {
+func (n *recordCache) member(name string) *Member {
 	for i := n.at; i < min(n.at+2, len(n.members)); i++ {
 		if n.members[i].Name == name {
 			n.at = i
@@ -39,9 +39,9 @@ func (n *near) member(name string) *Member {
 	return nil
 }
 
-// turnTo returns where the records of an object are kept. If it is not the current object or the
+// memberFor returns where the records of an object are kept. If it is not the current object or the
 // next one, all other records are dropped.
-func (n *near) turnTo(name string) *Member {
+func (n *recordCache) memberFor(name string) *Member {
 	if m := n.member(name); m != nil {
 		return m
 	}

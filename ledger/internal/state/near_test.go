@@ -10,9 +10,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
-// Whatever is read and written, in whatever order, and whatever was expected: what is kept is what
-// is stored.
-func TestWhatIsKeptIsWhatIsStored(t *testing.T) {
+// After any sequence of reads and writes, the cached records equal the stored ones.
+func TestState_RecordCache_EqualsTheStore(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	name := func() string { return fmt.Sprint("person ", random.IntN(6)) }
 	question := func() uint32 { return 1 + random.Uint32N(2) }
@@ -43,7 +42,7 @@ func TestWhatIsKeptIsWhatIsStored(t *testing.T) {
 				if must(t, err); found != there || !reflect.DeepEqual(o, want) {
 					t.Fatalf("%s is kept as %+v, %v, and stored as %+v, %v", who, o, found, want, there)
 				}
-				if m := before.near.member(who); m != nil && m.Known {
+				if m := before.recordCache.member(who); m != nil && m.Known {
 					kept++
 				} else {
 					missed++
@@ -69,7 +68,7 @@ func TestWhatIsKeptIsWhatIsStored(t *testing.T) {
 	}
 }
 
-// membersOf reads everybody in a question, as a scan would.
+// membersOf reads all objects of a question, as a scan does.
 func membersOf(t *testing.T, s *State, question uint32) (all []Member) {
 	must(t, s.ScanChains(question, "", func(name string, c Chain) bool {
 		all = append(all, Member{Name: name, Question: question, Chain: c})

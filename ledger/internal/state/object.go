@@ -68,13 +68,13 @@ func (s *State) ReadObject(name string, o *Object) (found bool, err error) {
 	if len(name) > event.MaxNameBytes {
 		return false, nil
 	}
-	if m := s.near.member(name); m != nil && m.Known {
+	if m := s.recordCache.member(name); m != nil && m.Known {
 		*o = m.Object
 		return true, nil
 	}
 	*o, found, err = Lookup(s, BucketObjects, AppendObjectKey(s.Buffer.Lookup(), name), DecodeObject)
 	if found && !s.Plain {
-		m := s.near.turnTo(name)
+		m := s.recordCache.memberFor(name)
 		m.Object, m.Known = *o, true
 	}
 	return found, err
@@ -83,7 +83,7 @@ func (s *State) ReadObject(name string, o *Object) (found bool, err error) {
 // PutObject writes an object.
 func (s *State) PutObject(name string, o Object) error {
 	if !s.Plain {
-		m := s.near.turnTo(name)
+		m := s.recordCache.memberFor(name)
 		m.Object, m.Known = o, true
 	}
 	k := s.Buffer.Key()
@@ -94,9 +94,9 @@ func (s *State) PutObject(name string, o Object) error {
 
 // ScanObjects calls visit for the names of all objects after a name, in rising order, until visit
 // returns false.
-func (s *State) ScanObjects(behind string, visit func(name string) bool) error {
-	from := []byte(behind)
-	if behind != "" {
+func (s *State) ScanObjects(after string, visit func(name string) bool) error {
+	from := []byte(after)
+	if after != "" {
 		from = append(from, 1) // all keys of an object continue with a zero byte
 	}
 	return s.Scan(BucketObjects, from, func(key, _ []byte) bool {

@@ -32,6 +32,6 @@ func (c *Cache) AtMost(newer, older policy.Policy, from time.Time) error {
 	now := comparison{from, newer.AtMost(older, from)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	keep(&c.compared, key, now, cached)
+	keep(&c.compared, key, now, maxCached)
 	return now.more
 }

@@ -17,7 +17,7 @@ type Request struct {
 func (r *Request) Fields(x wire.Codec) {
 	x.Numbers(&r.Settled)
 	if d := x.Reads(); d != nil && len(r.Settled) == 0 {
-		d.Fail("a request that nothing settles")
+		d.Fail("request without a settled event")
 	}
 }
 
@@ -29,12 +29,12 @@ func DecodeRequest(payload []byte) (Request, error) { return wire.Decode[Request
 
 // Request returns the request with an idempotency key.
 func (s *State) Request(key string) (r Request, found bool, err error) {
-	if n := &s.near; n.key == key && key != "" {
+	if n := &s.recordCache; n.key == key && key != "" {
 		return n.request, n.found, nil
 	}
 	r, found, err = Lookup(s, BucketRequests, append(s.Buffer.Lookup(), key...), DecodeRequest)
 	if err == nil && !s.Plain {
-		s.near.key, s.near.request, s.near.found = key, r, found
+		s.recordCache.key, s.recordCache.request, s.recordCache.found = key, r, found
 	}
 	return r, found, err
 }
@@ -49,7 +49,7 @@ func (s *State) LastPart(key string) (r Request, part *event.Settled, err error)
 	number := r.Settled[len(r.Settled)-1]
 	part, err = s.Settlement(number)
 	if err == nil && part.Key != key {
-		err = errs.Corrupt(nil, "event %d settles request %q, where it is to settle %q", number, part.Key, key)
+		err = errs.Corrupt(nil, "event %d settles request %q, not %q", number, part.Key, key)
 	}
 	return r, part, err
 }
@@ -57,7 +57,7 @@ func (s *State) LastPart(key string) (r Request, part *event.Settled, err error)
 // PutRequest writes a request.
 func (s *State) PutRequest(key string, r Request) error {
 	if !s.Plain {
-		s.near.key, s.near.request, s.near.found = key, r, true
+		s.recordCache.key, s.recordCache.request, s.recordCache.found = key, r, true
 	}
 	k := s.Buffer.Key()
 	k.Buf = append(k.Buf, key...)

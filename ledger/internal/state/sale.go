@@ -158,15 +158,15 @@ type NumberedSale struct {
 	Sale
 }
 
-// mostSalesKept is the largest number of sales that are kept in addition to the last one.
-const mostSalesKept = 4 * event.MaxReservations
+// maxSalesKept is the largest number of sales that are kept in addition to the last one.
+const maxSalesKept = 4 * event.MaxReservations
 
 // Sale returns the sale or reservation with a number. It returns an error if there is none. It
 // keeps the last one, because the objects of a sale look it up one after the other. It also keeps
 // others as stored, because several checks of an object each read all of its reservations.
 func (s *State) Sale(number uint64) (Sale, error) {
-	if s.Latest.Number == number && number != 0 {
-		return s.Latest.Sale, nil
+	if s.LastSale.Number == number && number != 0 {
+		return s.LastSale.Sale, nil
 	}
 	r, found := s.salesKept[number]
 	if !found {
@@ -174,28 +174,28 @@ func (s *State) Sale(number uint64) (Sale, error) {
 		if r, found, err = Lookup(s, BucketSales, EventKey(number), DecodeSale); err != nil || !found {
 			return r, errs.Corrupt(err, "sale %d is missing", number)
 		}
-		if s.Latest.Number != 0 { // most transactions read one sale
+		if s.LastSale.Number != 0 { // most transactions read one sale
 			s.keepSale(number, r)
 		}
 	}
-	s.Latest = NumberedSale{number, r}
+	s.LastSale = NumberedSale{number, r}
 	return r, nil
 }
 
 // keepSale keeps a sale that was read, in addition to the last one.
 func (s *State) keepSale(number uint64, r Sale) {
-	if s.salesKept == nil || len(s.salesKept) == mostSalesKept {
+	if s.salesKept == nil || len(s.salesKept) == maxSalesKept {
 		s.salesKept = make(map[uint64]Sale, 1)
 	}
 	s.salesKept[number] = r
 }
 
 // ForgetSales drops all sales that are kept.
-func (s *State) ForgetSales() { s.Latest, s.salesKept = NumberedSale{}, nil }
+func (s *State) ForgetSales() { s.LastSale, s.salesKept = NumberedSale{}, nil }
 
 // PutSale writes a sale or reservation.
 func (s *State) PutSale(number uint64, r Sale) error {
 	delete(s.salesKept, number)
-	s.Latest = NumberedSale{number, r}
+	s.LastSale = NumberedSale{number, r}
 	return s.Put(BucketSales, EventKey(number), r.Encode())
 }

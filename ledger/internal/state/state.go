@@ -21,37 +21,37 @@ type State struct {
 	Clock time.Time
 	// Now is the later of Clock and the time of the last event. Sale windows and reservations end
 	// by it.
-	Now       time.Time
-	ClockErr  error               // error if the clock is too far ahead of the log and not confirmed; otherwise nil
-	Writer    kv.Writer           // nil in a snapshot
-	Plain     bool                // records have no checksums, because they are in the memory of an audit
-	Copied    bool                // the store copies what is written
-	Known     *Cache              // cache beyond the transaction; may be nil
-	recent    recent              // definitions looked up last
-	Latest    NumberedSale        // the sale looked up last
-	salesKept map[uint64]Sale     // other sales that were read, as stored
-	Client    NumberedName        // the buyer whose name was looked up last
-	Tallies   map[TallyKey]*Tally // changed tallies, until [State.FlushTallies]
-	Recounts  []recounted         // changes by the current event, if Plain
-	Levels    LevelPage           // memory for the levels of chains; the zero value allocates
-	Buffer    Buffer              // encodes records
-	Written   event.Written       // encodes events
-	Journaled bool                // events are appended to a journal
-	Bare      Pieces              // memory for Records
-	Records   [][]byte            // the encoded events of the transaction, for the journal
-	Work      *Work               // counts what is recorded; may be nil
-	Frontier  *merkle.Frontier    // frontier of the tree; nil until it is needed
-	Chances   Chances             // the samplers
-	Salts     func([]byte)        // fills its argument with random bytes
-	Salting   []byte              // memory for some salts
-	Salted    []byte              // the unused part of Salting
-	// Coming is about how many more events will be recorded, in addition to those known; 0 if
+	Now          time.Time
+	ClockErr     error               // error if the clock is too far ahead of the log and not confirmed; otherwise nil
+	Writer       kv.Writer           // nil in a snapshot
+	Plain        bool                // records have no checksums, because they are in the memory of an audit
+	Copied       bool                // the store copies what is written
+	Known        *Cache              // cache beyond the transaction; may be nil
+	recent       recent              // definitions looked up last
+	LastSale     NumberedSale        // the sale looked up last
+	salesKept    map[uint64]Sale     // other sales that were read, as stored
+	LastBuyer    NumberedName        // the buyer whose name was looked up last
+	Tallies      map[TallyKey]*Tally // changed tallies, until [State.FlushTallies]
+	Recounts     []recounted         // changes by the current event, if Plain
+	Levels       LevelPage           // memory for the levels of chains; the zero value allocates
+	Buffer       Buffer              // encodes records
+	Written      event.Written       // encodes events
+	Journaled    bool                // events are appended to a journal
+	RecordMemory Pieces              // memory for Records
+	Records      [][]byte            // the encoded events of the transaction, for the journal
+	Work         *Work               // counts what is recorded; may be nil
+	Frontier     *merkle.Frontier    // frontier of the tree; nil until it is needed
+	Samplers     Samplers            // the samplers
+	Salts        func([]byte)        // fills its argument with random bytes
+	SaltMemory   []byte              // memory for some salts
+	UnusedSalts  []byte              // the unused part of Salting
+	// EventsAhead is about how many more events will be recorded, in addition to those known; 0 if
 	// unknown.
-	Coming     int
-	Keyed      TruthKeyState   // whether the ledger has a truth key
-	Linked     Linked          // links of the event applied last
-	noiseNames map[string]bool // names of the noise keys, once read
-	near       near            // records read or written last, or expected next
+	EventsAhead int
+	TruthKey    TruthKeyState   // whether the ledger has a truth key
+	Linked      Linked          // links of the event applied last
+	noiseNames  map[string]bool // names of the noise keys, once read
+	recordCache recordCache     // records read or written last, or expected next
 }
 
 // Snapshot returns the state in a reader. Nothing can be written to it.
@@ -78,7 +78,7 @@ func Begin(w kv.Writer, now time.Time) (*State, error) {
 // some.
 func (s *State) CheckBegun() error {
 	if s.Counters.Events == 0 {
-		return errs.Corrupt(nil, "not a Sluice ledger, or its counters are missing")
+		return errs.Corrupt(nil, "the file is not a Sluice ledger, or its counters are missing")
 	}
 	return nil
 }

@@ -134,7 +134,7 @@ func (t *Tally) Fit(q *event.Question) error {
 		t.Bits = make([]Tallied, m)
 	}
 	if len(t.Bits) != m {
-		return errs.Corrupt(nil, "question %q: a tally of %d bits", q.Name, len(t.Bits))
+		return errs.Corrupt(nil, "question %q: a tally has %d bits, which is not the number of its values", q.Name, len(t.Bits))
 	}
 	return nil
 }
@@ -156,7 +156,7 @@ func (s *State) CountLevel(q *event.Question, levels []Level, at int) error {
 // recount changes the counts that a level is part of.
 func (s *State) recount(q *event.Question, l Level, by recount) error {
 	if !q.Has(l.Epsilon, l.Response) {
-		return errs.Corrupt(nil, "question %q: a response of %v", q.Name, l.Response)
+		return errs.Corrupt(nil, "question %q does not have the response %v", q.Name, l.Response)
 	}
 	t, err := s.tally(tallyKeyOf(q, l))
 	if err == nil {
@@ -169,7 +169,7 @@ func (s *State) recount(q *event.Question, l Level, by recount) error {
 		s.Recounts = append(s.Recounts, recounted{t, l.Response, by})
 	}
 	if !t.each(l.Response, by.change) {
-		err = errs.Corrupt(nil, "question %d: nobody was counted at ε=%s", q.Number, l.Epsilon)
+		err = errs.Corrupt(nil, "question %d: the tally at ε=%s does not count the response that is removed", q.Number, l.Epsilon)
 	}
 	return err
 }
@@ -191,7 +191,7 @@ func (s *State) tally(key TallyKey) (*Tally, error) {
 	t, _, err := Lookup(s, BucketTallies, key.Bytes(), DecodeTally)
 	// Each response has an event of its own, and the event being applied is not counted yet.
 	if err != nil || t.Recorded >= s.Counters.Events {
-		return nil, errs.Corrupt(err, "question %d: %d responses by %d events", key.Question, t.Recorded,
+		return nil, errs.Corrupt(err, "question %d: a tally counts %d responses in a log of %d events", key.Question, t.Recorded,
 			s.Counters.Events)
 	}
 	if s.Tallies == nil {

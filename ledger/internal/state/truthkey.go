@@ -12,14 +12,14 @@ const (
 
 // HasTruthKey reports whether the ledger has a truth key.
 func (s *State) HasTruthKey() (bool, error) {
-	if s.Keyed == TruthKeyUnknown {
+	if s.TruthKey == TruthKeyUnknown {
 		check, err := s.Payload(BucketMeta, []byte(KeyTruthKey))
 		if err != nil {
 			return false, err
 		}
-		if s.Keyed = truthKeyNone; check != nil {
-			s.Keyed = truthKeySet
+		if s.TruthKey = truthKeyNone; check != nil {
+			s.TruthKey = truthKeySet
 		}
 	}
-	return s.Keyed == truthKeySet, nil
+	return s.TruthKey == truthKeySet, nil
 }

@@ -12,51 +12,52 @@ type RecordID struct {
 	Name     string // name of the object
 }
 
-// Underway sums up what is recorded of a request, or of a part of one, until its settled event.
+// InProgress sums up what is recorded of a request, or of a part of one, until its settled event.
 // That event is compared with the sums. It is empty between transactions.
-type Underway struct {
-	Events   uint64          // number of events since the last settled event
-	Requests Requests        // the kinds of request that the events can be part of
-	Enrolled uint64          // number of objects enrolled, put under other terms, or withdrawn
-	Raised   uint64          // responses above the current level
-	Derived  uint64          // other recorded responses, except those of a sale
-	Erased   uint64          // responses and charges whose events are erased, except those of a sale
-	Gone     uint64          // number of erased events
-	Draws    uint64          // drawn responses of a sale whose events are erased
-	Spent    uint64          // total cost to all objects in nano-nats, as far as events have it
-	Last     string          // the last object enrolled or with a response; objects are in the order of names
-	Question uint32          // question of the first response or refusal; 0 if there was none
-	Asked    privacy.Epsilon // ε of the first response or refusal
-	Sweep    bool            // some responses or refusals can only be those of a sweep
-	Refused  RecordID        // the last refused object
-	One      string          // the first object that an event names
-	More     bool            // another object is named as well
-	// Doubt is why an object cannot have been refused as recorded. It does not apply if the request
+type InProgress struct {
+	Events          uint64          // number of events since the last settled event
+	Requests        Requests        // the kinds of request that the events can be part of
+	Enrolled        uint64          // number of objects enrolled, put under other terms, or withdrawn
+	Raised          uint64          // responses above the current level
+	Derived         uint64          // other recorded responses, except those of a sale
+	ErasedResponses uint64          // responses and charges whose events are erased, except those of a sale
+	ErasedEvents    uint64          // number of erased events
+	ErasedDraws     uint64          // drawn responses of a sale whose events are erased
+	Spent           uint64          // total cost to all objects in nano-nats, as far as events have it
+	LastObject      string          // the last object enrolled or with a response; objects are in the order of names
+	Question        uint32          // question of the first response or refusal; 0 if there was none
+	Epsilon         privacy.Epsilon // ε of the first response or refusal
+	MustBeSweep     bool            // some responses or refusals can only be those of a sweep
+	Refused         RecordID        // the last refused object
+	FirstObject     string          // the first object that an event names
+	HasOthers       bool            // another object is named as well
+	// ImplausibleRefusal is why an object cannot have been refused as recorded. It does not apply if the request
 	// is for an answer that was recorded before.
-	Doubt string
-	Bound Binding // bindings of chains to the true values that responses are drawn from
-	Loose bool    // events are missing or were left out, so an audit compares nothing
+	ImplausibleRefusal string
+	Bindings           BindingSums // bindings of chains to the true values that responses are drawn from
+	IsIncomplete       bool        // events are missing or were left out, so an audit compares nothing
 }
 
-func (u *Underway) fields(x wire.Codec) {
-	x.Uvarint(&u.Events, &u.Enrolled, &u.Raised, &u.Derived, &u.Erased, &u.Gone, &u.Draws, &u.Spent)
+func (u *InProgress) fields(x wire.Codec) {
+	x.Uvarint(&u.Events, &u.Enrolled, &u.Raised, &u.Derived)
+	x.Uvarint(&u.ErasedResponses, &u.ErasedEvents, &u.ErasedDraws, &u.Spent)
 	x.U8((*uint8)(&u.Requests))
-	x.Text(&u.Last)
+	x.Text(&u.LastObject)
 	x.U32(&u.Question)
-	x.Epsilon(&u.Asked)
-	x.Flag(&u.Sweep)
+	x.Epsilon(&u.Epsilon)
+	x.Flag(&u.MustBeSweep)
 	x.U32(&u.Refused.Question)
 	x.Text(&u.Refused.Name)
-	x.Text(&u.Doubt)
-	x.Text(&u.One)
-	x.Flag(&u.More)
-	x.Uvarint(&u.Bound.Undrawn, &u.Bound.First, &u.Bound.Last)
-	x.U32(&u.Bound.Question)
+	x.Text(&u.ImplausibleRefusal)
+	x.Text(&u.FirstObject)
+	x.Flag(&u.HasOthers)
+	x.Uvarint(&u.Bindings.Undrawn, &u.Bindings.First, &u.Bindings.Last)
+	x.U32(&u.Bindings.Question)
 }
 
-// Binding sums up the events of a request that bind chains to true values. In a sale or an answer,
+// BindingSums sums up the events of a request that bind chains to true values. In a sale or an answer,
 // these events are consecutive and precede everything drawn.
-type Binding struct {
+type BindingSums struct {
 	Undrawn     uint64 // number of chains that were bound, and not drawn from since then
 	First, Last uint64 // first and last event of the last consecutive bindings; 0 if there was none
 	Question    uint32 // the question of these bindings

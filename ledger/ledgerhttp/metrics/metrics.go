@@ -68,7 +68,7 @@ func New() *Metrics {
 		auditProblems: gauge("sluice_audit_problems", "How many problems that audit found."),
 		exhausted:     gauge("sluice_exhausted_people", "People who had spent their whole cap at that audit."),
 	}
-	m.beginAtZero()
+	m.initSeries()
 	m.registry.MustRegister(m.commits, m.requests, m.events, m.bytes, m.draws, m.resold, m.charged, m.refusals,
 		m.refused, m.leftOut, m.audits, m.answered,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -94,9 +94,9 @@ const (
 	failed   = "failed"
 )
 
-// beginAtZero creates the series whose labels are known in advance. Prometheus computes no
+// initSeries creates the series whose labels are known in advance. Prometheus computes no
 // increase for a series that first appears with the value 1.
-func (m *Metrics) beginAtZero() {
+func (m *Metrics) initSeries() {
 	for _, method := range []string{"raise", "degrade", "insert", "fresh"} {
 		m.draws.WithLabelValues(method)
 	}
@@ -167,6 +167,6 @@ func (m *Metrics) Answered(route string, status int, took time.Duration) {
 // has stopped, those of its host.
 func (m *Metrics) ServeMetrics(w http.ResponseWriter, r *http.Request, l *ledger.Ledger) {
 	now := prometheus.NewRegistry()
-	now.MustRegister(standing{r.Context(), l})
+	now.MustRegister(ledgerState{r.Context(), l})
 	promhttp.HandlerFor(prometheus.Gatherers{m.registry, now}, promhttp.HandlerOpts{}).ServeHTTP(w, r)
 }

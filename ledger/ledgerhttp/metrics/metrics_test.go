@@ -106,14 +106,14 @@ func (w *watched) work() {
 	_, err = w.Raise(ctx, api.RaiseRequest{Key: "partial", Question: secretQuestion, Epsilon: check.Eps(t, "0.25"), Objects: []string{"second", "stranger"}, Partial: true, Truth: yes})
 	check.Must(t, err)
 	if _, err = w.Raise(ctx, api.RaiseRequest{Key: "refused", Question: secretQuestion, Epsilon: check.Eps(t, "2.5"), Objects: names[:2], Truth: yes}); err == nil {
-		t.Fatal("nobody is refused")
+		t.Fatal("the request is not refused")
 	}
 	_, err = w.Answer(ctx, api.AnswerRequest{Key: "answer", Question: secretQuestion, Query: "majority:yes", Epsilon: check.Eps(t, "0.125"), Objects: names[1:2], AcceptLoss: true, Truth: yes})
 	check.Must(t, err)
 }
 
-// What is served is what has happened.
-func TestWhatIsServed(t *testing.T) {
+// The served metrics are those of the work that was done.
+func TestMetrics_AfterWork_CountIt(t *testing.T) {
 	w := watch(t)
 	before := w.scrape()
 	for _, absent := range []string{"sluice_audit_timestamp_seconds", "sluice_audit_seconds", "sluice_audit_problems", "sluice_exhausted_people", "sluice_checkpoint_timestamp_seconds", "sluice_checkpoint_events"} {
@@ -151,8 +151,8 @@ func TestWhatIsServed(t *testing.T) {
 		!(after["go_goroutines"] <= 0) && !(after["process_start_time_seconds"] <= 0), "%v", after)
 }
 
-// What the ledger records for itself when it is opened is committed, and was requested by nobody.
-func TestKeysAreNoRequests(t *testing.T) {
+// Events that the ledger records when it is opened are committed, but belong to no request.
+func TestMetrics_KeysRecordedAtOpen_AreNoRequests(t *testing.T) {
 	counts := New()
 	l := ledgertest.With(t, ledgertest.Settings{Options: ledger.Options{Observer: counts, TruthKey: []byte("a key of sixteen bytes")}})
 	w := &watched{Ledger: l.Ledger, t: t}
@@ -164,8 +164,8 @@ func TestKeysAreNoRequests(t *testing.T) {
 	w.want("of a question", map[string]float64{"sluice_committed_events_total": 3, "sluice_committed_requests_total": 1})
 }
 
-// Who withdraws, or is forgotten, is still counted, and what is told of the counts says so.
-func TestWhoHasLeftIsCounted(t *testing.T) {
+// Withdrawn and forgotten people still count, and the help texts say so.
+func TestMetrics_WithdrawnAndForgotten_StillCount(t *testing.T) {
 	w := watch(t)
 	w.work()
 	check.Must(t, w.Withdraw(t.Context(), api.ObjectRequest{Key: "withdraw", Object: "second"}))
@@ -177,15 +177,14 @@ func TestWhoHasLeftIsCounted(t *testing.T) {
 	}
 }
 
-// Audits are told apart by what came of them; one that could not be carried out says nothing of the
-// ledger.
-func TestAudits(t *testing.T) {
+// Audits are counted by result, and a failed audit changes no metric of the ledger.
+func TestMetrics_Audits_CountByResult(t *testing.T) {
 	w := watch(t)
 	w.work()
 	ended, end := context.WithCancel(t.Context())
 	end()
 	_, err := w.Verify(ended, api.VerifyRequest{})
-	check.Need(t, err != nil, "it was carried out")
+	check.Need(t, err != nil, "the verification completed")
 	w.want("one that failed", map[string]float64{`sluice_audits_total{result="failed"}`: 1, `sluice_audits_total{result="sound"}`: 0})
 	value, there := w.scrape()["sluice_audit_problems"]
 	check.That(t, !there, "it found %v problems", value)
@@ -199,8 +198,9 @@ func TestAudits(t *testing.T) {
 	}
 }
 
-// A ledger that does not answer is down, and says nothing else; what was counted is still there.
-func TestALedgerThatIsDown(t *testing.T) {
+// For a ledger that does not answer, sluice_up is 0 and its state is missing. The counters of its
+// work remain.
+func TestMetrics_ClosedLedger_IsNotUp(t *testing.T) {
 	w := watch(t)
 	w.work()
 	check.Must(t, w.Close())
@@ -211,8 +211,8 @@ func TestALedgerThatIsDown(t *testing.T) {
 	}
 }
 
-// No metric names a person, a buyer or a question.
-func TestMetricsNameNobody(t *testing.T) {
+// No metric contains the name of a person, a buyer or a question.
+func TestMetrics_ContainNoNames(t *testing.T) {
 	w := watch(t)
 	w.work()
 	w.get("/v1/object?object=" + secretPerson)
@@ -224,8 +224,8 @@ func TestMetricsNameNobody(t *testing.T) {
 	check.That(t, strings.Contains(text, `route="object"`), "and requests are not counted")
 }
 
-// Many may be counted at once, while others read.
-func TestMetricsUnderLoad(t *testing.T) {
+// Many concurrent calls are counted while others read the metrics.
+func TestMetrics_ConcurrentCalls_AreCounted(t *testing.T) {
 	w := watch(t)
 	check.Must(t, w.DefineQuestion(t.Context(), "define", api.Question{Name: "q", Values: []string{"yes", "no"}}))
 	const callers, each = 8, 20

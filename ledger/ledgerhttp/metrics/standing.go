@@ -10,31 +10,31 @@ import (
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
-// standing collects the state of a ledger when it is read.
-type standing struct {
+// ledgerState collects the state of a ledger when it is read.
+type ledgerState struct {
 	ctx    context.Context
 	ledger *ledger.Ledger
 }
 
 // Describe implements [prometheus.Collector]. It describes nothing, because the metrics depend on
 // the state of the ledger.
-func (standing) Describe(chan<- *prometheus.Desc) {}
+func (ledgerState) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements [prometheus.Collector].
-func (s standing) Collect(out chan<- prometheus.Metric) {
+func (s ledgerState) Collect(out chan<- prometheus.Metric) {
 	stats, err := s.ledger.Stats(s.ctx)
-	health, unwell := s.ledger.Health(s.ctx)
+	health, healthErr := s.ledger.Health(s.ctx)
 	if health.Host.Role != "" {
 		for _, one := range hostOf(health.Host) {
 			out <- one
 		}
 	}
-	isUp := err == nil && unwell == nil
+	isUp := err == nil && healthErr == nil
 	out <- gaugeOf("sluice_up", up, oneIf(isUp))
 	if !isUp {
 		return
 	}
-	for _, one := range append(counted(stats), standingOf(health)...) {
+	for _, one := range append(countersOf(stats), gaugesOf(health)...) {
 		out <- one
 	}
 }
@@ -50,8 +50,8 @@ func gaugeOf(name, help string, value float64) prometheus.Metric {
 	return metric(name, help, prometheus.GaugeValue, value)
 }
 
-// counted returns the counters that the ledger itself stores. They continue after a restart.
-func counted(s api.Stats) []prometheus.Metric {
+// countersOf returns the counters that the ledger itself stores. They continue after a restart.
+func countersOf(s api.Stats) []prometheus.Metric {
 	count := func(name, help string, n uint64) prometheus.Metric {
 		return metric(name, help, prometheus.CounterValue, float64(n))
 	}
@@ -97,8 +97,8 @@ func oneIf(truth bool) float64 {
 	return 0
 }
 
-// standingOf returns the gauges: metrics that can rise and fall.
-func standingOf(h observe.Health) []prometheus.Metric {
+// gaugesOf returns the gauges: metrics that can rise and fall.
+func gaugesOf(h observe.Health) []prometheus.Metric {
 	all := []prometheus.Metric{
 		gaugeOf("sluice_queue_requests", "Requests that wait for a commit.", float64(h.Waiting)),
 		gaugeOf("sluice_reservations", "Reservations in force.", float64(h.Reservations)),

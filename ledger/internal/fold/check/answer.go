@@ -31,7 +31,7 @@ func Answered(s *state.State, c *event.Answered, ev event.Event) (a Answer, err 
 	if ev.Erased != nil {
 		cost, err := costOfErased(s, c, ev.Number)
 		if err == nil {
-			err = noteAnswer(s, c, ev.Number, cost, state.LeavesAnybody)
+			err = noteAnswer(s, c, ev.Number, cost, state.LeavesUnknown)
 		}
 		return a, err
 	}
@@ -48,12 +48,12 @@ func Answered(s *state.State, c *event.Answered, ev event.Event) (a Answer, err 
 		return a, err
 	}
 	if charged.Renewed > a.Began {
-		return a, fault("query %q: an answer is raised after somebody in its panel was forgotten, or began an epoch",
+		return a, fault("query %q: an answer is raised, and an object of its panel was forgotten or began an epoch since",
 			c.Query)
 	}
 	if c.Method == event.MethodRaise {
 		if name, other := chargedOther(s, a.Began, ev.Number, c.Objects); other {
-			return a, fault("query %q: object %q is charged for an answer about others", c.Query, name)
+			return a, fault("query %q: object %q is charged for an answer that it is not part of", c.Query, name)
 		}
 	}
 	return a, nil
@@ -70,9 +70,9 @@ func noteAnswer(s *state.State, c *event.Answered, number uint64, cost privacy.E
 		all = charged.Objects == c.Objects && same
 	}
 	if c.Objects == 0 || !all {
-		return fault("query %q: not everybody in the panel of %d was charged for it", c.Query, c.Objects)
+		return fault("query %q: not every object in the panel of %d was charged for the answer", c.Query, c.Objects)
 	}
-	noteSpent(&n.Underway, cost, charged.Objects)
+	noteSpent(&n.InProgress, cost, charged.Objects)
 	n.Erased.Spent += uint64(cost.Nano()) * charged.Erased
 	n.Charges, n.Answer = state.Charges{}, state.Answering{Event: number, Base: c.Base}
 	if !cost.IsZero() {
@@ -119,7 +119,7 @@ func costOfErased(s *state.State, c *event.Answered, number uint64) (cost privac
 	case possible && c.Method != event.MethodRaise && c.Epsilon.Less(base.Epsilon):
 		return cost, nil
 	}
-	return cost, errs.Corrupt(err, "query %q: an answer at ε=%s by %s, from event %d", c.Query, c.Epsilon, c.Method,
+	return cost, errs.Corrupt(err, "query %q: an answer at ε=%s by method %s from event %d is not possible", c.Query, c.Epsilon, c.Method,
 		c.Base)
 }
 
@@ -128,11 +128,11 @@ func costOfErased(s *state.State, c *event.Answered, number uint64) (cost privac
 func leavesOut(n state.Charges, c *event.Answered) state.Leaves {
 	switch {
 	case n.Erased > 0:
-		return state.LeavesAnybody
+		return state.LeavesUnknown
 	case n.Panel == event.PanelSum(c.Panel):
-		return state.LeavesNobody
+		return state.LeavesNone
 	}
-	return state.LeavesSomebody
+	return state.LeavesSome
 }
 
 // checkOrigin returns the first of the answers that a new answer continues, and the charge to each
@@ -140,32 +140,32 @@ func leavesOut(n state.Charges, c *event.Answered) state.Leaves {
 func checkOrigin(a state.Answers, c *event.Answered, number uint64) (began uint64, cost privacy.Epsilon, err error) {
 	at, recorded := a.Find(c.Epsilon)
 	if recorded || c.Epsilon.IsZero() {
-		return 0, cost, fault("a second answer at ε=%s", c.Epsilon)
+		return 0, cost, fault("an answer at ε=%s is recorded twice", c.Epsilon)
 	}
 	base, above := a.Best(c.Epsilon)
 	switch c.Method {
 	case event.MethodFresh:
 		if above {
-			return 0, cost, fault("a fresh answer at ε=%s, below one that is there", c.Epsilon)
+			return 0, cost, fault("a fresh answer at ε=%s is below a recorded answer", c.Epsilon)
 		}
 		base, cost = state.AnswerLevel{Began: number, Objects: c.Objects}, c.Epsilon
 	case event.MethodRaise:
 		if at < len(a) || at == 0 {
-			return 0, cost, fault("a raise to ε=%s, with %d answers below and %d above", c.Epsilon, at, len(a)-at)
+			return 0, cost, fault("an answer is raised to ε=%s, with %d recorded answers below and %d above", c.Epsilon, at, len(a)-at)
 		}
 		base = a.Top()
 		cost = state.Minus(c.Epsilon, base.Epsilon)
 	default:
 		_, below := a.Below(c.Epsilon, base)
 		if !above || c.Scored && (c.Method == event.MethodInsert) != below {
-			return 0, cost, fault("an answer at ε=%s by %s among %d", c.Epsilon, c.Method, len(a))
+			return 0, cost, fault("an answer at ε=%s by method %s is not possible with %d recorded answers", c.Epsilon, c.Method, len(a))
 		}
 	}
 	if base.Objects != c.Objects {
-		return 0, cost, fault("an answer about %d objects is derived from none", c.Objects)
+		return 0, cost, fault("an answer about %d objects is derived from an answer about another number of objects", c.Objects)
 	}
 	if c.Base != base.Event {
-		return 0, cost, fault("an answer at ε=%s by %s that comes from event %d, and says event %d",
+		return 0, cost, fault("an answer at ε=%s by method %s follows from event %d, but names event %d",
 			c.Epsilon, c.Method, base.Event, c.Base)
 	}
 	return base.Began, cost, nil
@@ -188,12 +188,12 @@ func chargedOther(s *state.State, began, raised, objects uint64) (name string, o
 // checkAnswer checks the answer that a request settles. It must be the answer of this request or a
 // recorded one, and the refusals of the request must fit it.
 func checkAnswer(s *state.State, c *event.Settled, number uint64) error {
-	a, u := s.Counters.Answer, &s.Counters.Underway
-	if u.Loose {
+	a, u := s.Counters.Answer, &s.Counters.InProgress
+	if u.IsIncomplete {
 		return nil
 	}
 	if a.Event != 0 && a.Event != c.Answer || c.Answer >= number {
-		return fault("request %q settles the answer of event %d, where that of event %d is to be settled",
+		return fault("request %q settles the answer of event %d, not that of event %d",
 			c.Key, c.Answer, a.Event)
 	}
 	if c.Answer == 0 {
@@ -203,8 +203,8 @@ func checkAnswer(s *state.State, c *event.Settled, number uint64) error {
 	if err != nil {
 		return err
 	}
-	if !isErased && u.Gone > 0 {
-		return fault("request %q: an object is forgotten, but the panel of event %d is not erased", c.Key, c.Answer)
+	if !isErased && u.ErasedEvents > 0 {
+		return fault("request %q: an object of it is forgotten, but the panel of event %d is not erased", c.Key, c.Answer)
 	}
 	want := event.Counts{}
 	switch {
@@ -232,7 +232,7 @@ func answerOf(s *state.State, c *event.Settled) (made *event.Answered, isErased 
 	ev, err := s.Event(c.Answer)
 	made, is := ev.Change.(*event.Answered)
 	if err != nil || !is {
-		return nil, false, errs.Corrupt(err, "request %q settles the answer of event %d, which is none", c.Key,
+		return nil, false, errs.Corrupt(err, "request %q settles the answer of event %d, which is not an answer", c.Key,
 			c.Answer)
 	}
 	return made, ev.Erased != nil, nil
@@ -242,10 +242,10 @@ func answerOf(s *state.State, c *event.Settled) (made *event.Answered, isErased 
 // the requested panel. number is the event that settles the answer.
 func checkLeftOut(s *state.State, c *event.Answered, a state.Answering, number, refused uint64) error {
 	switch {
-	case a.Left == state.LeavesAnybody || a.Left == state.LeavesNobody && refused == 0:
+	case a.Left == state.LeavesUnknown || a.Left == state.LeavesNone && refused == 0:
 		return nil
-	case a.Left == state.LeavesNobody || refused == 0 || a.Event+refused+1 != number || a.Event <= c.Objects:
-		return fault("query %q: who was charged for the answer are not those it is about, without %d", c.Query, refused)
+	case a.Left == state.LeavesNone || refused == 0 || a.Event+refused+1 != number || a.Event <= c.Objects:
+		return fault("query %q: the charged objects and %d refused ones are not the panel of the answer", c.Query, refused)
 	}
 	left, err := s.RefusedBefore(number, refused)
 	if err != nil {
@@ -253,7 +253,7 @@ func checkLeftOut(s *state.State, c *event.Answered, a state.Answering, number, 
 	}
 	sum, known := sumOfPanel(s, a.Event-c.Objects, a.Event, left)
 	if known && sum.Partly() != event.PanelSum(c.Panel) {
-		return fault("query %q: who was charged for the answer and who was refused are not those it is about", c.Query)
+		return fault("query %q: the charged and the refused objects are not the panel of the answer", c.Query)
 	}
 	return nil
 }
@@ -299,7 +299,7 @@ func checkLeftOutAgain(s *state.State, base, number, refused uint64) error {
 	}
 	all := uint64(len(before))
 	if refused > all || !slices.Equal(wholeOf(now), wholeOf(before)) {
-		return fault("a request leaves %d objects out, the answer of event %d that it got left out %d, or others",
+		return fault("a request leaves out %d objects, but the answer of event %d that it returns left out %d, or others",
 			refused, base, all)
 	}
 	return nil

@@ -23,7 +23,7 @@ func checkName(what, name string) error {
 // checkNumber returns an error if a definition does not have the next number.
 func checkNumber(what string, number, before uint32) error {
 	if number != before+1 {
-		return fault("%s %d follows on %s %d", what, number, what, before)
+		return fault("%s %d follows %s %d: the numbers must be consecutive", what, number, what, before)
 	}
 	return nil
 }
@@ -31,7 +31,7 @@ func checkNumber(what string, number, before uint32) error {
 // TruthKey returns an error for a second truth key.
 func TruthKey(s *state.State, _ *event.TruthKeySet, _ event.Event) error {
 	if former, err := s.Payload(state.BucketMeta, []byte(state.KeyTruthKey)); err != nil || former != nil {
-		return errs.Corrupt(err, "a second truth key")
+		return errs.Corrupt(err, "a truth key is set twice")
 	}
 	return nil
 }
@@ -39,14 +39,14 @@ func TruthKey(s *state.State, _ *event.TruthKeySet, _ event.Event) error {
 // NoiseKey checks the number and the name of a noise key.
 func NoiseKey(s *state.State, c *event.NoiseKeySet, _ event.Event) error {
 	if c.Number > event.MaxNoiseKeys {
-		return fault("noise key %d; at most %d are possible", c.Number, event.MaxNoiseKeys)
+		return fault("noise key %d: at most %d noise keys are possible", c.Number, event.MaxNoiseKeys)
 	}
 	known, err := s.NoiseNames()
 	if err != nil {
 		return err
 	}
 	if c.Number != s.Counters.Noises+1 || event.CheckName("noise key", c.Name) != nil {
-		return fault("noise key %d, %q, follows on %d", c.Number, c.Name, s.Counters.Noises)
+		return fault("noise key %d, %q, follows noise key %d: its number or its name is not possible", c.Number, c.Name, s.Counters.Noises)
 	}
 	if known[c.Name] {
 		return fault("noise key %q is set twice", c.Name)
@@ -82,7 +82,7 @@ func Policy(s *state.State, c *event.PolicyDefined, _ event.Event) error {
 		return fault("policy %d: %v", c.Number, err)
 	}
 	if _, twice, err := s.PolicyNumber(p); err != nil || twice || p.String() != c.JSON {
-		return errs.Corrupt(err, "policy %d is there already, or is not canonical", c.Number)
+		return errs.Corrupt(err, "policy %d is defined twice, or its text is not canonical", c.Number)
 	}
 	return nil
 }

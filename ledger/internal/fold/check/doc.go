@@ -11,7 +11,7 @@
 // checks.
 //
 // The last event of a request, or of a part of one, is compared with its other events. These are
-// summed up in the counters ([state.Underway], [state.Charges], [state.Answering], [state.Opened]
+// summed up in the counters ([state.InProgress], [state.Charges], [state.Answering], [state.Opened]
 // and [state.Erasure]), which are empty between transactions. This package changes nothing else. Of
 // erased events, only the public parts can be compared.
 package check

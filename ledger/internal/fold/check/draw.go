@@ -16,7 +16,7 @@ import (
 type Draw struct {
 	rules.Subject                 // Policy is set if something is charged
 	Question      *event.Question // nil if no check needs it
-	Place         int             // index of a new level in the chain
+	Index         int             // index of a new level in the chain
 	Cost          privacy.Epsilon // added to the spent budget of the object
 	Sale          state.Sale      // the sale that the object is part of
 	Held          []uint64        // the object's reservations after the event
@@ -28,14 +28,14 @@ func enrolledIn(s *state.State, question uint32, name string) (d Draw, err error
 	d.Name = name
 	found, err := s.ReadChain(question, name, &d.Chain)
 	if err != nil || !found {
-		return d, errs.Corrupt(err, "object %q takes part in question %d without being enrolled", name, question)
+		return d, errs.Corrupt(err, "object %q is not enrolled in question %d", name, question)
 	}
 	found, err = s.ReadObject(name, &d.Object)
 	if err != nil || !found {
 		return d, errs.Corrupt(err, "object %q has a chain but no budget", name)
 	}
 	if d.Object.Withdrew(d.Chain) {
-		return d, fault("object %q takes part in question %d after it has withdrawn", name, question)
+		return d, fault("object %q has withdrawn, and an event in question %d is about it", name, question)
 	}
 	d.Held = d.Object.Held
 	return d, nil
@@ -57,13 +57,13 @@ func Released(s *state.State, c *event.Released, ev event.Event) (d Draw, err er
 		err = d.checkEntries(s, c.Epsilon, rules.Recipient{}, ev.Time)
 	}
 	if err == nil {
-		err = noteResponse(&s.Counters.Underway, c, d.Cost)
+		err = noteResponse(&s.Counters.InProgress, c, d.Cost)
 	}
 	if err != nil {
 		return d, fmt.Errorf("object %q, question %d: %w", c.Object, c.Question, err)
 	}
 	if c.Method == event.MethodRaise {
-		noteDrawn(&s.Counters.Underway, c.Question, d.Object.Latest)
+		noteDrawn(&s.Counters.InProgress, c.Question, d.Object.Latest)
 	}
 	return d, nil
 }
@@ -74,22 +74,22 @@ func (d *Draw) checkResponse(s *state.State, epsilon privacy.Epsilon, r event.Re
 	q, levels := d.Question, d.Chain.Levels
 	at, recorded := state.FindLevel(levels, epsilon)
 	if recorded || epsilon.IsZero() || !q.Has(epsilon, r.Value) || r.Method != event.MethodAt(at, len(levels)) {
-		return fault("a response of %v at ε=%s by %s", r.Value, epsilon, r.Method)
+		return fault("the response %v at ε=%s by method %s is not possible in this chain", r.Value, epsilon, r.Method)
 	}
 	if r.Method == event.MethodRaise {
 		if err := checkBound(s, &d.Chain); err != nil {
 			return err
 		}
 	}
-	d.Place, d.Cost = at, state.Minus(epsilon, d.Chain.Current())
+	d.Index, d.Cost = at, state.Minus(epsilon, d.Chain.Current())
 	// Given a response, the responses below and above it are independent of each other, so it is
 	// enough to check the neighbours.
 	made := state.NewLevel(epsilon, r.Value, 0)
 	if at > 0 && !canFollow(q, &levels[at-1], &made) {
-		return fault("responses at ε=%s and ε=%s that have probability 0 together", levels[at-1].Epsilon, epsilon)
+		return fault("the responses at ε=%s and ε=%s have probability 0 together", levels[at-1].Epsilon, epsilon)
 	}
 	if at < len(levels) && !canFollow(q, &made, &levels[at]) {
-		return fault("responses at ε=%s and ε=%s that have probability 0 together", epsilon, levels[at].Epsilon)
+		return fault("the responses at ε=%s and ε=%s have probability 0 together", epsilon, levels[at].Epsilon)
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func checkBound(s *state.State, c *state.Chain) error {
 	}
 	keyed, err := s.HasTruthKey()
 	if err != nil || keyed {
-		return errs.Corrupt(err, "a draw from a truth that the chain is not bound to")
+		return errs.Corrupt(err, "a draw from a true value that the chain is not bound to")
 	}
 	return nil
 }
@@ -121,10 +121,10 @@ func (d *Draw) checkCharge(s *state.State, buyers uint64, at time.Time) (err err
 	}
 	h := rules.HeadroomOf(&d.Subject, at, buyers, rules.Held{})
 	if h.CapFree.Less(d.Cost) {
-		return fault("it spends more than its cap of %s", d.Object.Cap)
+		return fault("its spent budget would exceed its cap of %s", d.Object.Cap)
 	}
 	if h.Free.Less(d.Cost) {
-		return fault("it spends %s, above the ceiling of %s", state.Plus(h.Spent, d.Cost), h.Ceiling)
+		return fault("the chain's spent budget would be %s, above its ceiling of %s", state.Plus(h.Spent, d.Cost), h.Ceiling)
 	}
 	return nil
 }
@@ -137,14 +137,14 @@ func (d *Draw) checkEntries(s *state.State, epsilon privacy.Epsilon, to rules.Re
 	if !epsilon.IsZero() {
 		n += rules.Added(d.Question, &d.Chain, epsilon, to)
 	}
-	if n+rules.MostPromised(d.Question, len(d.Held)) <= event.MaxEntries {
+	if n+rules.MaxPromised(d.Question, len(d.Held)) <= event.MaxEntries {
 		return nil
 	}
 	after, o := d.Chain.With(epsilon, to.Buyer), d.Object
 	o.Held = d.Held
 	promised, err := rules.Promised(s, d.Question, &after, o, at)
 	if err == nil && n+promised > event.MaxEntries {
-		err = fault("a chain of %d entries, with %d more for open reservations; at most %d are possible",
+		err = fault("the chain would have %d entries, and %d more for open reservations: at most %d are possible",
 			n, promised, event.MaxEntries)
 	}
 	return err
@@ -157,10 +157,10 @@ func Bound(s *state.State, c *event.TruthBound, ev event.Event) (d Draw, err err
 	}
 	keyed, err := s.HasTruthKey()
 	if err != nil || !keyed || d.Chain.Bound != nil {
-		return d, errs.Corrupt(err, "object %q is bound to a truth in question %d a second time, or without a key",
+		return d, errs.Corrupt(err, "object %q is bound to a true value in question %d twice, or without a truth key",
 			c.Object, c.Question)
 	}
-	noteBound(&s.Counters.Underway, c.Question, ev.Number)
+	noteBound(&s.Counters.InProgress, c.Question, ev.Number)
 	return d, nil
 }
 
@@ -181,9 +181,9 @@ func Charged(s *state.State, c *event.Charged, ev event.Event) (d Draw, err erro
 		err = d.checkCharge(s, d.Chain.Buyers, ev.Time)
 	}
 	if err != nil {
-		return d, fault("object %q is charged for question %d: %v", c.Object, c.Question, err)
+		return d, fault("object %q, charge for question %d: %v", c.Object, c.Question, err)
 	}
-	noteDrawn(&s.Counters.Underway, c.Question, d.Object.Latest)
+	noteDrawn(&s.Counters.InProgress, c.Question, d.Object.Latest)
 	return d, nil
 }
 
@@ -193,10 +193,10 @@ func noteCharge(n *state.Charges, c *event.Charged) error {
 		n.Question, n.Epsilon, n.Panel = c.Question, c.Epsilon, event.EmptyPanel()
 	}
 	if c.Object <= n.Last {
-		return fault("object %q is charged after %q", c.Object, n.Last)
+		return fault("object %q is charged after %q: the names must be in order", c.Object, n.Last)
 	}
 	if n.Question != c.Question || n.Epsilon != c.Epsilon || c.Epsilon.IsZero() {
-		return fault("object %q is charged %s for question %d, others otherwise", c.Object, c.Epsilon, c.Question)
+		return fault("object %q is charged %s for question %d, unlike the other objects of the panel", c.Object, c.Epsilon, c.Question)
 	}
 	n.Objects++
 	n.Last, n.Panel = c.Object, n.Panel.With(c.Object)

@@ -13,7 +13,7 @@ import (
 // has what it did to the object. What it did to other records still counts. hasMore is set for an
 // answer and for the last event of a request, whose public parts are checked further.
 func Erased(s *state.State, ev event.Event) (hasMore bool, err error) {
-	n, u, settled := &s.Counters.Erased, &s.Counters.Underway, false
+	n, u, settled := &s.Counters.Erased, &s.Counters.InProgress, false
 	switch c := ev.Change.(type) {
 	case *event.Answered:
 		return true, nil
@@ -22,16 +22,16 @@ func Erased(s *state.State, ev event.Event) (hasMore bool, err error) {
 			return true, nil
 		}
 		if settled = true; c.Final && !c.Alone {
-			return true, fault("request %q is done, and its end is erased", c.Key) // it has no object
+			return true, fault("request %q is complete, but its last event is erased", c.Key) // it has no object
 		}
-		n.Mentions++
+		n.OnlyNamed++
 	case *event.Held:
 		err = noteShare(&s.Counters, "", c.Price)
 	case *event.Sold:
 		n.Earned += c.Price // the sum is at most the revenue
 		err = noteShare(&s.Counters, "", c.Price)
 	case *event.ObjectRefused:
-		n.Mentions++
+		n.OnlyNamed++
 		s.Counters.Refused++
 	case *event.Enrolled, *event.Withdrawn:
 		u.Enrolled++
@@ -39,18 +39,18 @@ func Erased(s *state.State, ev event.Event) (hasMore bool, err error) {
 		n.Terms++
 		u.Enrolled++
 	case *event.Released:
-		u.Erased++
+		u.ErasedResponses++
 	case *event.TruthBound:
-		if b := &u.Bound; b.Last+1 == ev.Number {
+		if b := &u.Bindings; b.Last+1 == ev.Number {
 			b.Last = ev.Number // the consecutive bindings continue
 		}
 	case *event.Charged:
-		u.Erased++
+		u.ErasedResponses++
 		s.Counters.Charges.Objects++
 		s.Counters.Charges.Erased++
 	}
 	if n.Events++; !settled {
-		u.Gone++
+		u.ErasedEvents++
 	}
 	return settled, err
 }
@@ -59,14 +59,14 @@ func Erased(s *state.State, ev event.Event) (hasMore bool, err error) {
 func Stated(s *state.State, c *event.Stated, _ event.Event) (o state.Object, err error) {
 	o, known, err := s.Object(c.Object)
 	if err != nil || !known {
-		return o, errs.Corrupt(err, "a statement about object %q, which is not there", c.Object)
+		return o, errs.Corrupt(err, "a statement about object %q, which does not exist", c.Object)
 	}
 	events, err := s.EventsAbout(o)
 	if err != nil {
 		return o, err
 	}
 	if !slices.Equal(events, c.Events) || c.Forgotten != o.Forgotten || c.Account != o.Account() {
-		return o, fault("the statement about object %q leaves something out", c.Object)
+		return o, fault("the statement about object %q does not list all its events, or has other amounts", c.Object)
 	}
 	return o, nil
 }
@@ -80,11 +80,11 @@ func Forgotten(s *state.State, c *event.Forgotten, _ event.Event) (m Member, err
 		return m, err
 	}
 	if !m.IsKnown {
-		x, _, err := s.Stranger(c.Object)
+		stranger, _, err := s.Stranger(c.Object)
 		if err != nil {
 			return m, err
 		}
-		m.Object.Links = x.Links
+		m.Object.Links = stranger.Links
 	}
 	if err := checkName("object", c.Object); err != nil {
 		return m, err
@@ -93,7 +93,7 @@ func Forgotten(s *state.State, c *event.Forgotten, _ event.Event) (m Member, err
 	hasOpen := n.Named != 0 || n.Erased.Named != 0 // open requests may name the object
 	isStranger, isNone := c.Cap.IsZero(), c.Events == 0 && !(m.IsKnown && hasOpen)
 	if isNone || isStranger != (len(c.Chains) == 0) || isStranger && c.Earned > 0 {
-		return m, fault("object %q leaves behind what it cannot have", c.Object)
+		return m, fault("forgotten object %q: its totals are not possible", c.Object)
 	}
 	if err := noteForgotten(&n.Erased, c, m.Object); err != nil {
 		return m, err
@@ -107,21 +107,21 @@ func Forgotten(s *state.State, c *event.Forgotten, _ event.Event) (m Member, err
 func noteForgotten(e *state.Erasure, c *event.Forgotten, o state.Object) error {
 	missing, unpaid, spent := c.Events-o.Total(), c.Earned-o.Earned, uint64(c.Spent.Nano()-o.Spent.Nano())
 	if c.Spent.Less(o.Spent) || spent > e.Spent {
-		return fault("object %q leaves behind what it has not spent: "+
-			"it has spent %s, and erased events have %d nano-nats",
+		return fault("forgotten object %q: its totals are not what it has spent: %s by its events, "+
+			"and %d nano-nats by erased ones",
 			c.Object, o.Spent, e.Spent)
 	}
 	isStranger := c.Cap.IsZero() // the object was never enrolled, only named
 	excess := o.Total() > c.Events || missing > e.Events || o.Earned > c.Earned || unpaid > e.Earned
-	if excess || isStranger && missing > e.Mentions {
-		return fault("object %q: %d events are forgotten, of which %d are there and %d erased",
+	if excess || isStranger && missing > e.OnlyNamed {
+		return fault("forgotten object %q: it counts %d events, but the log has %d of them and %d erased ones",
 			c.Object, c.Events, o.Total(), e.Events)
 	}
 	e.Events, e.Earned, e.Spent = e.Events-missing, e.Earned-unpaid, e.Spent-spent
 	if isStranger {
-		e.Mentions -= missing
+		e.OnlyNamed -= missing
 	}
-	e.Mentions = min(e.Mentions, e.Events) // the rest may be of other objects
+	e.OnlyNamed = min(e.OnlyNamed, e.Events) // the rest may be of other objects
 	return nil
 }
 
@@ -132,14 +132,15 @@ func checkRemnants(s *state.State, c *event.Forgotten, o state.Object, known boo
 	sum, last, policies := privacy.Epsilon{}, uint32(0), uint64(0)
 	for _, r := range c.Chains {
 		if r.Question <= last || r.Question > s.Counters.Questions || r.Policy > s.Counters.Policies {
-			return fault("object %q leaves a chain of question %d under policy %d", c.Object, r.Question, r.Policy)
+			return fault("forgotten object %q: its chain of question %d under policy %d is not possible",
+				c.Object, r.Question, r.Policy)
 		}
 		ch, found, err := s.Chain(r.Question, c.Object)
 		if err != nil {
 			return err
 		}
 		if isWhole && (!found || ch.Total() != r.Spent) || found && r.Spent.Less(ch.Total()) {
-			return fault("object %q has not spent %s on question %d", c.Object, r.Spent, r.Question)
+			return fault("forgotten object %q: it has not spent %s on question %d", c.Object, r.Spent, r.Question)
 		}
 		if found {
 			o.Chains--
@@ -153,11 +154,11 @@ func checkRemnants(s *state.State, c *event.Forgotten, o state.Object, known boo
 		changed = 1
 	}
 	if changed = max(changed, policies); isWhole && changed > 0 {
-		return fault("object %q leaves other terms behind than it had", c.Object)
+		return fault("forgotten object %q: its terms are not those that it had", c.Object)
 	}
 	over := c.Cap.Less(c.Spent) && !o.Cap.Less(o.Spent) // only possible if the terms have changed
 	if sum != c.Spent || o.Chains != 0 || isWhole && (over || c.Spent != o.Spent) {
-		return fault("object %q leaves behind what it has not spent", c.Object)
+		return fault("forgotten object %q: its totals are not what it has spent", c.Object)
 	}
 	if over {
 		changed = max(changed, 1)
@@ -168,7 +169,7 @@ func checkRemnants(s *state.State, c *event.Forgotten, o state.Object, known boo
 // noteTerms subtracts erased changes of terms that are proven to belong to an object.
 func noteTerms(e *state.Erasure, changed uint64) error {
 	if changed > e.Terms {
-		return fault("terms have changed that no event changed: %d changes are erased, %d are needed", e.Terms, changed)
+		return fault("forgotten object: its terms need %d erased changes, and there are %d", e.Terms, changed)
 	}
 	e.Terms = min(e.Terms-changed, e.Events) // the rest may be of other objects
 	return nil

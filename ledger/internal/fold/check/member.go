@@ -9,10 +9,10 @@ import (
 
 // Member is an object and its chain before an event that enrols the object or changes its terms.
 type Member struct {
-	Object  state.Object // of a new object, only the cap of its enrolment
-	Chain   state.Chain  // the existing chain, or the new one
-	IsKnown bool         // the object exists
-	IsBack  bool         // the chain exists
+	Object   state.Object // of a new object, only the cap of its enrolment
+	Chain    state.Chain  // the existing chain, or the new one
+	IsKnown  bool         // the object exists
+	HasChain bool         // the chain exists
 }
 
 // Enrolled checks that everything that an enrolment refers to exists. An object that enrols again
@@ -27,11 +27,11 @@ func Enrolled(s *state.State, c *event.Enrolled, _ event.Event) (m Member, err e
 	if !m.IsKnown {
 		m.Object.Cap = c.Cap
 	}
-	if m.Chain, m.IsBack, err = s.Chain(c.Question, c.Object); err != nil {
+	if m.Chain, m.HasChain, err = s.Chain(c.Question, c.Object); err != nil {
 		return m, err
 	}
 	switch {
-	case !m.IsBack:
+	case !m.HasChain:
 		m.Chain = state.Chain{Policy: c.Policy, Noise: c.Noise}
 	case !m.Object.Withdrew(m.Chain):
 		return m, fault("object %q is enrolled twice in question %d", c.Object, c.Question)
@@ -39,13 +39,13 @@ func Enrolled(s *state.State, c *event.Enrolled, _ event.Event) (m Member, err e
 		m.Chain.Noise = 0 // buyers may still have responses drawn from the key, perhaps for another true value
 	}
 	if m.Chain.Policy != c.Policy || m.Object.Cap != c.Cap {
-		return m, fault("object %q comes to question %d under other ceilings than it had", c.Object, c.Question)
+		return m, fault("object %q is enrolled again in question %d with another policy or cap than it had", c.Object, c.Question)
 	}
 	if m.Chain.Noise != c.Noise {
-		return m, fault("object %q comes to question %d with another noise key than its chain began with",
+		return m, fault("object %q is enrolled again in question %d with another noise key than its chain began with",
 			c.Object, c.Question)
 	}
-	return m, noteMember(&s.Counters.Underway, c.Question, c.Object)
+	return m, noteMember(&s.Counters.InProgress, c.Question, c.Object)
 }
 
 // checkEnrolment checks that the question, the policy and the noise key of an enrolment exist.
@@ -55,12 +55,12 @@ func checkEnrolment(s *state.State, c *event.Enrolled) error {
 	}
 	n := &s.Counters
 	if c.Question == 0 || c.Question > n.Questions || c.Policy > n.Policies || c.Noise > n.Noises || c.Cap.IsZero() {
-		return fault("object %q is enrolled in question %d under policy %d with the cap %s",
+		return fault("object %q, question %d, policy %d, cap %s: the question, policy or noise key does not exist, or the cap is 0",
 			c.Object, c.Question, c.Policy, c.Cap)
 	}
 	q, err := s.Question(c.Question)
 	if err == nil && q.Encoding == event.EncodingFinite && c.Noise != 0 {
-		err = fault("object %q has a noise key in question %d, which has a mechanism of its own", c.Object, c.Question)
+		err = fault("object %q has a noise key in question %d, which is in finite encoding", c.Object, c.Question)
 	}
 	return err
 }
@@ -69,13 +69,13 @@ func checkEnrolment(s *state.State, c *event.Enrolled) error {
 func Withdrawn(s *state.State, c *event.Withdrawn, _ event.Event) (o state.Object, err error) {
 	o, found, err := s.Object(c.Object)
 	if err != nil || !found {
-		return o, errs.Corrupt(err, "object %q withdraws without being there", c.Object)
+		return o, errs.Corrupt(err, "object %q withdraws, but does not exist", c.Object)
 	}
 	if out, err := s.IsOut(c.Object, o); err != nil || out {
 		return o, errs.Corrupt(err, "object %q withdraws twice", c.Object)
 	}
-	s.Counters.Underway.Enrolled++
-	return o, noteObject(&s.Counters.Underway, c.Object)
+	s.Counters.InProgress.Enrolled++
+	return o, noteObject(&s.Counters.InProgress, c.Object)
 }
 
 // Epoch checks that the epoch that an object closes is not empty, and that the chain has an entry
@@ -85,14 +85,14 @@ func Epoch(s *state.State, c *event.EpochBegun, _ event.Event) (d Draw, err erro
 		return d, err
 	}
 	if d.Chain.Unused() {
-		return d, fault("object %q begins a new epoch of question %d, and nothing happened in the last one",
+		return d, fault("object %q begins a new epoch of question %d, but its current epoch is unused",
 			c.Object, c.Question)
 	}
 	if d.Question, err = s.Question(c.Question); err != nil {
 		return d, err
 	}
 	if n := d.Chain.Entries(d.Question) + 1; n > event.MaxEntries { // its reservations end
-		return d, fault("object %q begins a new epoch of question %d: a chain of %d entries; at most %d are possible",
+		return d, fault("object %q begins a new epoch of question %d: its chain would have %d entries, at most %d are possible",
 			c.Object, c.Question, n, event.MaxEntries)
 	}
 	return d, nil
@@ -101,9 +101,9 @@ func Epoch(s *state.State, c *event.EpochBegun, _ event.Event) (d Draw, err erro
 // Terms checks that terms change, that the new policy exists, and that there is consent to anything
 // that the new terms may allow in addition.
 func Terms(s *state.State, c *event.TermsChanged, ev event.Event) (m Member, err error) {
-	m.Chain, m.IsBack, err = s.Chain(c.Question, c.Object)
-	if err != nil || !m.IsBack {
-		return m, errs.Corrupt(err, "the terms of object %q change in question %d, in which it was never enrolled",
+	m.Chain, m.HasChain, err = s.Chain(c.Question, c.Object)
+	if err != nil || !m.HasChain {
+		return m, errs.Corrupt(err, "the terms of object %q change in question %d, but it was never enrolled there",
 			c.Object, c.Question)
 	}
 	if m.Object, m.IsKnown, err = s.Object(c.Object); err != nil || !m.IsKnown {
@@ -112,13 +112,13 @@ func Terms(s *state.State, c *event.TermsChanged, ev event.Event) (m Member, err
 	same := c.Policy == m.Chain.Policy && c.Cap == m.Object.Cap
 	if c.Policy > s.Counters.Policies || c.Cap.IsZero() || same {
 		return m,
-			fault("object %q comes under policy %d and the cap %s in question %d, which cannot be, or changes nothing",
+			fault("object %q gets policy %d and the cap %s in question %d: they are not possible, or change nothing",
 				c.Object, c.Policy, c.Cap, c.Question)
 	}
 	if err := checkConsent(s, c, &m, ev); err != nil {
 		return m, err
 	}
-	return m, noteMember(&s.Counters.Underway, c.Question, c.Object)
+	return m, noteMember(&s.Counters.InProgress, c.Question, c.Object)
 }
 
 // checkConsent returns an error for a change without consent that may allow more than the object
@@ -139,7 +139,7 @@ func checkConsent(s *state.State, c *event.TermsChanged, m *Member, ev event.Eve
 		return err
 	}
 	if more := now.More(s.Known, to, ev.Time); more != nil {
-		return fault("object %q in question %d, without consent: %v", c.Object, c.Question, more)
+		return fault("object %q, question %d: terms change without consent: %v", c.Object, c.Question, more)
 	}
 	return nil
 }

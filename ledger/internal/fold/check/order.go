@@ -13,23 +13,23 @@ func fault(format string, args ...any) error { return errs.Corrupt(nil, format, 
 // those of the request in progress.
 func Order(s *state.State, ev event.Event) error {
 	if ev.Number != s.Counters.Events+1 {
-		return fault("event %d follows on event %d", ev.Number, s.Counters.Events)
+		return fault("event %d follows event %d: the numbers must be consecutive", ev.Number, s.Counters.Events)
 	}
 	if ev.Time.Before(s.Counters.Last) {
-		return fault("event %d is earlier than the one before it", ev.Number)
+		return fault("the time of event %d is before that of the previous event", ev.Number)
 	}
 	if _, ok := ev.Change.(*event.Created); ok != (ev.Number == 1) {
-		return fault("event %d: the log begins with how the ledger was created", ev.Number)
+		return fault("event %d: the creation of the ledger must be the first event, and only that", ev.Number)
 	}
 	if err := checkOpen(&s.Counters, ev.Change); err != nil {
 		return err
 	}
-	u := &s.Counters.Underway
+	u := &s.Counters.InProgress
 	switch k := ev.Change.Kind(); k {
 	case event.KindSettled:
 	case event.KindCreated, event.KindTruthKey, event.KindNoiseKey: // no request settles these
-		if *u != (state.Underway{}) {
-			return fault("%d events are settled by no request", u.Events)
+		if *u != (state.InProgress{}) {
+			return fault("%d events are not settled by a request", u.Events)
 		}
 	default:
 		if err := noteEvent(u, k); err != nil {
@@ -48,17 +48,17 @@ func checkOpen(n *state.Counters, c event.Change) error {
 		if kind == event.KindRefused || kind == event.KindSettled {
 			return nil
 		}
-		return fault("%d objects are refused by no request, or sale %d is settled by none, or the answer of event %d",
+		return fault("no request settles %d refusals, sale %d or the answer of event %d",
 			n.Refused, n.Unsettled, n.Answer.Event)
 	}
 	if n.Charges.Objects > 0 {
 		if kind == event.KindCharged || kind == event.KindAnswered {
 			return nil
 		}
-		return fault("%d objects are charged for no answer", n.Charges.Objects)
+		return fault("%d objects are charged, and no answer follows", n.Charges.Objects)
 	}
 	if sale, is := event.ShareOf(c); is && (sale != n.Open.Sale || sale == 0) || !is && n.Open.Sale != 0 {
-		return fault("sale %d is not complete, or not begun", n.Open.Sale)
+		return fault("an event interrupts sale %d, or is part of a sale that was not begun", n.Open.Sale)
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 
 // noteEvent counts an event of the request in progress. It returns an error if no kind of request
 // records the event after those before it.
-func noteEvent(u *state.Underway, k event.Kind) error {
+func noteEvent(u *state.InProgress, k event.Kind) error {
 	before := u.Requests
 	if u.Events++; before == 0 {
 		before = ^state.Requests(0)
@@ -18,22 +18,22 @@ func noteEvent(u *state.Underway, k event.Kind) error {
 	if u.Events > 1 {
 		u.Requests &^= state.OfChange
 	}
-	if !u.Loose && u.Requests == 0 {
-		return fault("no request records an event of the kind %s behind the %d before it", k, u.Events-1)
+	if !u.IsIncomplete && u.Requests == 0 {
+		return fault("no request records an event of kind %s after its %d earlier events", k, u.Events-1)
 	}
 	return nil
 }
 
 // noteName notes the object that an event is about.
-func noteName(u *state.Underway, object string) {
-	if u.One == "" {
-		u.One = object
+func noteName(u *state.InProgress, object string) {
+	if u.FirstObject == "" {
+		u.FirstObject = object
 	}
-	u.More = u.More || u.One != object && object != ""
+	u.HasOthers = u.HasOthers || u.FirstObject != object && object != ""
 }
 
 // noteMember notes an object that is enrolled in a question or put under other terms in it.
-func noteMember(u *state.Underway, question uint32, object string) error {
+func noteMember(u *state.InProgress, question uint32, object string) error {
 	u.Enrolled++
 	noteWanted(u, question, privacy.Epsilon{})
 	return noteObject(u, object)
@@ -41,17 +41,17 @@ func noteMember(u *state.Underway, question uint32, object string) error {
 
 // noteObject notes an object that is enrolled, withdrawn, or gets a response. It returns an error
 // if the objects of a request are not in order.
-func noteObject(u *state.Underway, object string) error {
-	if object < u.Last && !u.Loose {
-		return fault("object %q comes behind %q in one request", object, u.Last)
+func noteObject(u *state.InProgress, object string) error {
+	if object < u.LastObject && !u.IsIncomplete {
+		return fault("object %q is after %q in one request: the names must be in order", object, u.LastObject)
 	}
-	u.Sweep = u.Sweep || object == u.Last
-	u.Last = object
+	u.MustBeSweep = u.MustBeSweep || object == u.LastObject
+	u.LastObject = object
 	return nil
 }
 
 // noteResponse counts a response and its cost.
-func noteResponse(u *state.Underway, c *event.Released, cost privacy.Epsilon) error {
+func noteResponse(u *state.InProgress, c *event.Released, cost privacy.Epsilon) error {
 	noteWanted(u, c.Question, c.Epsilon)
 	if c.Method == event.MethodRaise {
 		u.Raised++
@@ -63,8 +63,8 @@ func noteResponse(u *state.Underway, c *event.Released, cost privacy.Epsilon) er
 }
 
 // noteBound notes that an event binds a chain to its true value.
-func noteBound(u *state.Underway, question uint32, number uint64) {
-	b := &u.Bound
+func noteBound(u *state.InProgress, question uint32, number uint64) {
+	b := &u.Bindings
 	if b.Last+1 != number || b.Question != question {
 		b.First, b.Question = number, question
 	}
@@ -74,31 +74,32 @@ func noteBound(u *state.Underway, question uint32, number uint64) {
 
 // noteDrawn notes a draw from the true value of an object. latest is the last event about the
 // object. It is the event that bound the chain, if the same request did that.
-func noteDrawn(u *state.Underway, question uint32, latest uint64) {
-	if b := &u.Bound; b.Undrawn > 0 && b.Question == question && b.First <= latest && latest <= b.Last {
+func noteDrawn(u *state.InProgress, question uint32, latest uint64) {
+	if b := &u.Bindings; b.Undrawn > 0 && b.Question == question && b.First <= latest && latest <= b.Last {
 		b.Undrawn--
 	}
 }
 
 // noteSpent adds the charges to some objects. The sum cannot overflow, because a transaction is
 // about too few objects.
-func noteSpent(u *state.Underway, cost privacy.Epsilon, objects uint64) {
+func noteSpent(u *state.InProgress, cost privacy.Epsilon, objects uint64) {
 	u.Spent += uint64(cost.Nano()) * objects
 }
 
 // noteWanted notes the question and the ε of the request. Only a sweep may have several of them.
-func noteWanted(u *state.Underway, question uint32, epsilon privacy.Epsilon) {
+func noteWanted(u *state.InProgress, question uint32, epsilon privacy.Epsilon) {
 	if u.Question == 0 {
-		u.Question, u.Asked = question, epsilon
+		u.Question, u.Epsilon = question, epsilon
 	}
-	u.Sweep = u.Sweep || u.Question != question || u.Asked != epsilon
+	u.MustBeSweep = u.MustBeSweep || u.Question != question || u.Epsilon != epsilon
 }
 
 // noteRefusal notes a refused object. It returns an error if the refusals of a request are not in
 // order, or if no kind of request refuses an object for this reason.
-func noteRefusal(u *state.Underway, c *event.ObjectRefused) error {
-	if !u.Loose && (c.Question < u.Refused.Question || c.Question == u.Refused.Question && c.Object <= u.Refused.Name) {
-		return fault("object %q is refused behind %q in one request", c.Object, u.Refused.Name)
+func noteRefusal(u *state.InProgress, c *event.ObjectRefused) error {
+	isAfter := c.Question > u.Refused.Question || c.Question == u.Refused.Question && c.Object > u.Refused.Name
+	if !u.IsIncomplete && !isAfter {
+		return fault("object %q is refused after %q in one request: the names must be in order", c.Object, u.Refused.Name)
 	}
 	u.Refused = state.RecordID{Question: c.Question, Name: c.Object}
 	if isOfTerms(&c.Refusal) {
@@ -106,8 +107,8 @@ func noteRefusal(u *state.Underway, c *event.ObjectRefused) error {
 	} else {
 		noteWanted(u, c.Question, c.Asked)
 	}
-	if u.Requests &= refusing(&c.Refusal); !u.Loose && u.Requests == 0 {
-		return fault("object %q is refused for %s by a request that refuses nobody for it", c.Object, c.Reason)
+	if u.Requests &= refusing(&c.Refusal); !u.IsIncomplete && u.Requests == 0 {
+		return fault("object %q is refused for %s by a request that has no such refusals", c.Object, c.Reason)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // Refused checks that a request can have refused an object as the event says. A fault that may be
-// explained by a recorded answer or a sweep is kept in Underway.Doubt, and is checked when the
+// explained by a recorded answer or a sweep is kept in InProgress.ImplausibleRefusal, and is checked when the
 // request is settled.
 func Refused(s *state.State, c *event.ObjectRefused, ev event.Event) error {
 	if err := rules.CheckLargest(&c.Refusal); err != nil {
@@ -23,16 +23,16 @@ func Refused(s *state.State, c *event.ObjectRefused, ev event.Event) error {
 	}
 	n := &s.Counters
 	n.Refused++
-	if err := noteRefusal(&n.Underway, c); err != nil {
+	if err := noteRefusal(&n.InProgress, c); err != nil {
 		return err
 	}
-	if again := n.Answer.Base != 0; !again && !n.Underway.Loose {
+	if again := n.Answer.Base != 0; !again && !n.InProgress.IsIncomplete {
 		err := checkRefusal(s, c, ev.Time)
 		if err != nil && (!errors.Is(err, errs.ErrCorrupt) || n.Answer.Event != 0 || n.Unsettled != 0) {
 			return err
 		}
-		if err != nil && n.Underway.Doubt == "" {
-			n.Underway.Doubt = err.Error()
+		if err != nil && n.InProgress.ImplausibleRefusal == "" {
+			n.InProgress.ImplausibleRefusal = err.Error()
 		}
 	}
 	return checkName("object", c.Object)
@@ -58,14 +58,14 @@ func (w *wanted) isPart(s *state.State) bool {
 	return w.order != nil && slices.Contains(w.Object.Held, s.Counters.Unsettled)
 }
 
-// unlike returns the error of a refusal that differs from what follows from the state.
-func unlike(r, want api.Refusal) error {
-	return fault("a refusal says %v, where %v is so", r, &want)
+// mismatch returns the error of a refusal that differs from what follows from the state.
+func mismatch(r, want api.Refusal) error {
+	return fault("a refusal is %v, but the state requires %v", r, &want)
 }
 
 // impossible returns the error of a refusal that is not possible.
 func impossible(r api.Refusal) error {
-	return fault("a refusal says %v, which cannot be", r)
+	return fault("a refusal is %v, which is not possible", r)
 }
 
 // checkRefusal checks that the reason of a refusal applies, as far as it follows from the state.
@@ -96,7 +96,7 @@ func checkRefusal(s *state.State, c *event.ObjectRefused, at time.Time) error {
 		}
 	}
 	if *want != r {
-		return unlike(c.Refusal, *want)
+		return mismatch(c.Refusal, *want)
 	}
 	return nil
 }
@@ -124,7 +124,7 @@ func (w *wanted) read(s *state.State, c *event.ObjectRefused) (err error) {
 		w.reserves = r.Status == state.SaleReserved
 	}
 	if number != c.Question || epsilon != c.Asked || number == 0 || number > s.Counters.Questions {
-		return fault("object %q is refused question %d at ε=%s by a request for question %d at ε=%s",
+		return fault("object %q is refused in question %d at ε=%s by a request for question %d at ε=%s",
 			c.Object, c.Question, c.Asked, number, epsilon)
 	}
 	if w.question, err = s.Question(number); err != nil {
@@ -185,7 +185,7 @@ func (w *wanted) checkShort(s *state.State, r api.Refusal) (*api.Refusal, error)
 	if w.order != nil && w.Chain.HeldBy(w.order.Buyer).IsZero() {
 		buyers++
 	}
-	u, mayBeSwept := &s.Counters.Underway, w.order == nil && !w.answer
+	u, mayBeSwept := &s.Counters.InProgress, w.order == nil && !w.answer
 	if r.Reason == api.ObjectCap && mayBeSwept {
 		w.Object.Spent = state.Minus(w.Object.Spent, chargedInSweep(u, state.Minus(w.Object.Spent, r.Spent)))
 	}
@@ -206,7 +206,7 @@ func (w *wanted) checkShort(s *state.State, r api.Refusal) (*api.Refusal, error)
 			capFree = state.Plus(capFree, chargedInSweep(u, state.Minus(w.cost, capFree)))
 		}
 	} else if want.Ceiling, want.Spent = w.Object.Cap, w.Object.Spent; h.Free.Less(w.cost) {
-		return nil, fault("a refusal says %v, where the chain's ceiling of %s binds", r, h.Ceiling)
+		return nil, fault("a refusal is %v, but the chain's ceiling of %s is the limit", r, h.Ceiling)
 	}
 	if possible && !capFree.Less(w.cost) {
 		want.Remedy = event.RemedyWaiting
@@ -216,18 +216,18 @@ func (w *wanted) checkShort(s *state.State, r api.Refusal) (*api.Refusal, error)
 		want.Remaining = state.Lower(r.Remaining, want.Remaining)
 	}
 	if !want.Remaining.Less(w.cost) {
-		return nil, fault("a refusal says %v, where %s is enough", r, want.Remaining)
+		return nil, fault("a refusal is %v, but the remaining %s is enough", r, want.Remaining)
 	}
 	return &want, nil
 }
 
 // chargedInSweep returns more if the request may be a sweep that has charged that much to the
 // object after it refused the object. It then marks the request as a sweep. Otherwise it returns 0.
-func chargedInSweep(u *state.Underway, more privacy.Epsilon) privacy.Epsilon {
+func chargedInSweep(u *state.InProgress, more privacy.Epsilon) privacy.Epsilon {
 	if more.IsZero() || uint64(more.Nano()) > u.Spent {
 		return privacy.Epsilon{}
 	}
-	u.Sweep = true
+	u.MustBeSweep = true
 	return more
 }
 
@@ -284,7 +284,7 @@ func checkTermsRefusal(s *state.State, c *event.ObjectRefused) error {
 		possible = enrolled && c.Why != "" && len(c.Why) <= event.MaxWhy && utf8.ValidString(c.Why)
 	}
 	if !possible || want != c.Refusal || c.Question == 0 || c.Question > s.Counters.Questions {
-		return unlike(c.Refusal, want)
+		return mismatch(c.Refusal, want)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 // that repeats the request gets what its settled events say. before is the event that settled its
 // previous part, or nil.
 func checkRequest(s *state.State, c, before *event.Settled, ev event.Event) error {
-	u := &s.Counters.Underway
+	u := &s.Counters.InProgress
 	kinds := 0
 	for _, is := range []bool{c.Sale != 0, c.Answer != 0, len(c.Swept) > 0, c.Again.Question != 0} {
 		if is {
@@ -18,13 +18,13 @@ func checkRequest(s *state.State, c, before *event.Settled, ev event.Event) erro
 		}
 	}
 	if kinds > 1 || len(c.Swept) > 0 && c.Alone {
-		return fault("request %q is settled as one of several kinds", c.Key)
+		return fault("request %q is settled as a request of several kinds", c.Key)
 	}
 	one := c.Sale != 0 || c.Answer != 0 || u.Requests == state.OfChange
 	if one && (!c.Final || before != nil) {
-		return fault("request %q is settled in parts, and its kind has no parts", c.Key)
+		return fault("request %q is settled in parts, but its kind has no parts", c.Key)
 	}
-	if u.Loose {
+	if u.IsIncomplete {
 		return nil
 	}
 	if err := checkCursor(s, c, before, ev); err != nil {
@@ -38,7 +38,7 @@ func checkRequest(s *state.State, c, before *event.Settled, ev event.Event) erro
 	}
 	possible, err := mayIdentify(s, c, ev.Number)
 	if err == nil && !possible {
-		err = fault("request %q does not have the identity of a request that its events are of", c.Key)
+		err = fault("request %q: its digest is not that of a request with these events", c.Key)
 	}
 	return err
 }
@@ -49,14 +49,14 @@ func checkCursor(s *state.State, c, before *event.Settled, ev event.Event) error
 	if c.Final || c.Done != 0 || ev.Erased != nil {
 		return nil
 	}
-	u := &s.Counters.Underway
+	u := &s.Counters.InProgress
 	_, known, err := s.Object(c.Object)
 	if err != nil {
 		return err
 	}
 	ahead := before != nil && c.Object <= before.Object
-	if !known || ahead || c.Object < u.Last || len(c.Swept) == 0 && c.Object < u.Refused.Name {
-		return fault("a part of request %q ends with object %q, which it cannot end with", c.Key, c.Object)
+	if !known || ahead || c.Object < u.LastObject || len(c.Swept) == 0 && c.Object < u.Refused.Name {
+		return fault("a part of request %q ends with object %q, which is unknown or not its last object", c.Key, c.Object)
 	}
 	return nil
 }
@@ -64,27 +64,27 @@ func checkCursor(s *state.State, c, before *event.Settled, ev event.Event) error
 // checkAgain checks that the responses that a request handed out again exist. The object is known
 // only if the request names a single one, because no event has the names of several.
 func checkAgain(s *state.State, c *event.Settled) error {
-	u, again := &s.Counters.Underway, c.Again
+	u, again := &s.Counters.InProgress, c.Again
 	reused := c.Counts[event.Reused]
 	if again.Question == 0 {
 		if reused == 0 || c.Answer != 0 {
 			return nil
 		}
 		if u.Requests == state.OfRaise && len(c.Swept) == 0 {
-			return fault("request %q hands out %d responses again, and does not say which", c.Key, reused)
+			return fault("request %q hands out %d recorded responses, but does not name their question and ε", c.Key, reused)
 		}
 		if c.Alone && c.Object != "" && c.Sale == 0 {
 			_, known, err := s.Object(c.Object)
 			if err != nil || !known {
-				return errs.Corrupt(err, "request %q is about object %q alone, which is not enrolled", c.Key, c.Object)
+				return errs.Corrupt(err, "request %q is about object %q only, which is not enrolled", c.Key, c.Object)
 			}
 		}
 		return nil
 	}
-	asked := event.Wanted{Question: u.Question, Epsilon: u.Asked}
+	asked := event.Wanted{Question: u.Question, Epsilon: u.Epsilon}
 	isOther := u.Events > 0 && u.Requests&state.OfRaise == 0 || u.Question != 0 && again != asked
 	if again.Question > s.Counters.Questions || reused == 0 || isOther {
-		return fault("request %q hands out %d responses of question %d at ε=%s again, which cannot be",
+		return fault("request %q hands out %d recorded responses of question %d at ε=%s, which is not possible",
 			c.Key, reused, again.Question, again.Epsilon)
 	}
 	recorded, err := recordedOf(s, c)
@@ -93,7 +93,7 @@ func checkAgain(s *state.State, c *event.Settled) error {
 	}
 	dealt := c.Counts[event.Drawn] + reused + c.Counts[event.Derived]
 	if dealt > recorded {
-		return fault("request %q hands out %d responses of question %d at ε=%s, of %d that are recorded",
+		return fault("request %q hands out %d responses of question %d at ε=%s, but only %d are recorded",
 			c.Key, dealt, again.Question, again.Epsilon, recorded)
 	}
 	return nil
@@ -121,7 +121,7 @@ func recordedOf(s *state.State, c *event.Settled) (uint64, error) {
 // events belong to. It returns false only if the events have the whole content of the request.
 // Without this check, a key could be settled with the result of another request.
 func mayIdentify(s *state.State, c *event.Settled, number uint64) (bool, error) {
-	u := &s.Counters.Underway
+	u := &s.Counters.InProgress
 	switch {
 	case c.Answer != 0:
 		return mayIdentifyAnswer(s, c)
@@ -136,7 +136,7 @@ func mayIdentify(s *state.State, c *event.Settled, number uint64) (bool, error) 
 	case c.Again.Question != 0:
 		return mayIdentifyRaise(s, c, c.Again)
 	case u.Raised+u.Derived > 0:
-		return mayIdentifyRaise(s, c, event.Wanted{Question: u.Question, Epsilon: u.Asked})
+		return mayIdentifyRaise(s, c, event.Wanted{Question: u.Question, Epsilon: u.Epsilon})
 	case u.Events == 1 && u.Requests&state.OfChange != 0 && c.Counts == event.Counts{}:
 		return mayIdentifyChange(s, c, number-1)
 	}

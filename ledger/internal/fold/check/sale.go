@@ -18,7 +18,7 @@ import (
 // checkDeal checks the terms of a new sale or reservation, and that it has the next number.
 func checkDeal(n *state.Counters, c *event.Deal) error {
 	if c.Sale != n.Sales+1 {
-		return fault("sale %d follows on sale %d", c.Sale, n.Sales)
+		return fault("sale %d follows sale %d: the numbers must be consecutive", c.Sale, n.Sales)
 	}
 	isNamed := c.Buyer != 0 && c.Buyer <= n.Buyers && c.Question != 0 && c.Question <= n.Questions
 	if !isNamed || c.Epsilon.IsZero() || c.Objects == 0 || c.Objects > api.MaxPanel {
@@ -34,7 +34,7 @@ func Reserved(s *state.State, c *event.Reserved, ev event.Event) error {
 		return err
 	}
 	if !ev.Time.Before(c.Expires) {
-		return fault("reservation %d ends before it begins", c.Sale)
+		return fault("reservation %d expires before it is granted", c.Sale)
 	}
 	s.Counters.Open = state.Opened{Sale: c.Sale, Objects: c.Objects, Price: c.Price}
 	return nil
@@ -44,7 +44,7 @@ func Reserved(s *state.State, c *event.Reserved, ev event.Event) error {
 func Cancelled(s *state.State, c *event.Cancelled, _ event.Event) (state.Sale, error) {
 	r, err := s.Sale(c.Sale)
 	if err == nil && r.Status != state.SaleReserved {
-		err = fault("sale %d is cancelled without being reserved", c.Sale)
+		err = fault("sale %d is cancelled, but is not an open reservation", c.Sale)
 	}
 	return r, err
 }
@@ -64,10 +64,10 @@ func Sale(s *state.State, c *event.SaleMade, ev event.Event) (r state.Sale, err 
 		return r, err
 	}
 	if !c.Tally.Counts(c.Objects) {
-		return r, fault("sale %d counts other objects than it has", c.Sale)
+		return r, fault("sale %d: its tally does not count its objects", c.Sale)
 	}
 	if c.Price > math.MaxInt64-s.Counters.Revenue {
-		return r, fault("sale %d brings more than can be counted", c.Sale)
+		return r, fault("sale %d: the revenue would exceed the largest amount that can be counted", c.Sale)
 	}
 	s.Counters.Open = state.Opened{Sale: c.Sale, Objects: c.Objects, Price: c.Price, Tally: c.Tally}
 	return r, nil
@@ -78,14 +78,14 @@ func Sale(s *state.State, c *event.SaleMade, ev event.Event) (r state.Sale, err 
 func checkCapture(s *state.State, r state.Sale, c *event.SaleMade, ev event.Event) error {
 	same := r.Buyer == c.Buyer && r.Question == c.Question && r.Epsilon == c.Epsilon
 	if !r.Holds(ev.Time) || !same || r.Objects < c.Objects || r.Price < c.Price {
-		return fault("sale %d is not what was reserved", c.Sale)
+		return fault("sale %d is not the order that was reserved, or the reservation is not open", c.Sale)
 	}
 	left := r.Objects - c.Objects
 	if c.Refused == left {
 		return nil
 	}
 	if c.Refused > left || erasedHeld(s, r.Granted, r.Objects) < left-c.Refused {
-		return fault("sale %d names %d objects sold and %d refused, of %d reserved", c.Sale, c.Objects, c.Refused,
+		return fault("sale %d sells %d objects and refuses %d, but %d were reserved", c.Sale, c.Objects, c.Refused,
 			r.Objects)
 	}
 	return nil
@@ -97,7 +97,7 @@ func noteShare(n *state.Counters, object string, price uint64) error {
 	number, draws := n.Open.Sale, n.Open.Tally.Draws
 	err := noteOpened(&n.Open, object, price)
 	if n.Open.Sale == 0 {
-		n.Unsettled, n.Underway.Draws = number, draws
+		n.Unsettled, n.InProgress.ErasedDraws = number, draws
 	}
 	return err
 }
@@ -106,7 +106,7 @@ func noteShare(n *state.Counters, object string, price uint64) error {
 // object is "" if its event is erased.
 func noteOpened(o *state.Opened, object string, price uint64) error {
 	if object != "" && object <= o.Last || o.Objects == 0 || price > o.Price {
-		return fault("object %q, at %d, is no part of sale %d", object, price, o.Sale)
+		return fault("object %q at the price %d is not part of sale %d", object, price, o.Sale)
 	}
 	if object != "" {
 		o.Last = object
@@ -118,7 +118,7 @@ func noteOpened(o *state.Opened, object string, price uint64) error {
 		return nil
 	}
 	if o.Price != 0 || !o.Tally.IsOf(o.Erased) {
-		return fault("sale %d is not the sum of its objects", o.Sale)
+		return fault("sale %d: its price or its tally is not the sum of its objects", o.Sale)
 	}
 	*o = state.Opened{}
 	return nil
@@ -144,7 +144,7 @@ func Held(s *state.State, c *event.Held, ev event.Event) (d Draw, err error) {
 		return d, err
 	}
 	if d.Sale.Status != state.SaleReserved {
-		return d, fault("sale %d is no reservation", c.Sale)
+		return d, fault("sale %d is not a reservation", c.Sale)
 	}
 	if err := noteShare(&s.Counters, c.Object, c.Price); err != nil {
 		return d, err
@@ -160,15 +160,15 @@ func Held(s *state.State, c *event.Held, ev event.Event) (d Draw, err error) {
 // clock that had gone back and by holds in memory.
 func (d *Draw) checkHeld(s *state.State, c *event.Held, at time.Time) (err error) {
 	if c.Policy != d.Chain.Policy {
-		return fault("it is reserved under policy %d, and was under policy %d", c.Policy, d.Chain.Policy)
+		return fault("it is reserved under policy %d, but is enrolled under policy %d", c.Policy, d.Chain.Policy)
 	}
 	if err := d.checkPrice(s, c.Price); err != nil {
 		return err
 	}
 	anyKey := rules.Rules{ReadOnly: true}
-	_, refusal, err := anyKey.Assess(s, &d.Subject, rules.Asking{
-		Question: d.Question, Epsilon: d.Sale.Epsilon, At: at, Buyer: d.Sale.Buyer, Reserving: true,
-		Newcomer: d.Chain.HeldBy(d.Sale.Buyer).IsZero(),
+	_, refusal, err := anyKey.Assess(s, &d.Subject, rules.Request{
+		Question: d.Question, Epsilon: d.Sale.Epsilon, At: at, Buyer: d.Sale.Buyer, IsReservation: true,
+		IsNewBuyer: d.Chain.HeldBy(d.Sale.Buyer).IsZero(),
 	})
 	if err == nil && refusal != nil {
 		err = fault("it cannot be reserved: %v", refusal)
@@ -209,7 +209,7 @@ func (d *Draw) checkPrice(s *state.State, price uint64) (err error) {
 // checkDue checks that a price is the one due under a policy.
 func checkDue(p policy.Policy, r *state.Sale, c *state.Chain, price uint64) error {
 	if due := rules.Due(p, c, r.Buyer, r.Epsilon); price != due {
-		return fault("the price is %d, not %d", due, price)
+		return fault("the price due is %d, not %d", due, price)
 	}
 	return nil
 }
@@ -222,7 +222,7 @@ func Sold(s *state.State, c *event.Sold, ev event.Event) (d Draw, err error) {
 	r := &d.Sale
 	isReserved := slices.Contains(d.Object.Held, c.Sale) && d.Object.Withdrawn <= r.Granted
 	if r.Status != state.SaleSold || r.Granted != 0 && !isReserved {
-		return d, fault("object %q is sold without sale %d, or was not reserved for it", c.Object, c.Sale)
+		return d, fault("object %q is sold, but sale %d is not a sale or did not reserve it", c.Object, c.Sale)
 	}
 	if err := d.checkPromise(s, c); err != nil {
 		return d, err
@@ -237,7 +237,7 @@ func Sold(s *state.State, c *event.Sold, ev event.Event) (d Draw, err error) {
 	if err := d.checkSold(s, c, ev.Time); err != nil {
 		return d, fmt.Errorf("object %q, sale %d: %w", c.Object, c.Sale, err)
 	}
-	u := &s.Counters.Underway
+	u := &s.Counters.InProgress
 	noteSpent(u, d.Cost, 1)
 	if c.Method == event.MethodRaise {
 		noteDrawn(u, r.Question, d.Object.Latest)
@@ -258,7 +258,7 @@ func (d *Draw) checkSold(s *state.State, c *event.Sold, at time.Time) (err error
 		return err
 	}
 	if c.Price > math.MaxInt64-d.Object.Earned {
-		return fault("it earns more than can be counted")
+		return fault("its earnings would exceed the largest amount that can be counted")
 	}
 	if d.Held, err = s.StillHeld(d.Object, c.Sale); err != nil {
 		return err
@@ -272,7 +272,7 @@ func (d *Draw) checkHandedOut(s *state.State, c *event.Sold, at time.Time) error
 	r := &d.Sale
 	if c.Method == event.MethodResale {
 		if recorded, found := d.Chain.At(r.Epsilon); !found || recorded.Response != c.Value {
-			return fault("the response is not the recorded one")
+			return fault("the response sold is not the recorded one")
 		}
 		return nil
 	}
@@ -303,7 +303,7 @@ func (d *Draw) checkPromise(s *state.State, c *event.Sold) error {
 			return errs.Corrupt(err, "object %q was not reserved for sale %d", c.Object, c.Sale)
 		case promised.Object != c.Object:
 		case promised.Price < c.Price:
-			return fault("object %q is sold for %d, and was reserved for %d", c.Object, c.Price, promised.Price)
+			return fault("object %q is sold for %d, but was reserved for %d", c.Object, c.Price, promised.Price)
 		default:
 			return d.checkPromised(s, promised, c)
 		}
@@ -329,7 +329,7 @@ func (d *Draw) checkPromised(s *state.State, promised *event.Held, c *event.Sold
 		if err != nil || slices.Contains(changed, r.Question) {
 			return err // changed terms may have allowed other holders since then
 		}
-		wrong = fault("it is sold to one holder too many: %s", refusal.Reason)
+		wrong = fault("the level has its largest number of holders already: %s", refusal.Reason)
 	}
 	if wrong != nil {
 		wrong = fmt.Errorf("object %q, sale %d: %w", c.Object, c.Sale, wrong)

@@ -40,7 +40,7 @@ func Settled(s *state.State, c *event.Settled, ev event.Event) (r state.Request,
 		err = checkName("object", c.Object)
 	}
 	n := &s.Counters
-	n.Refused, n.Unsettled, n.Answer, n.Underway = 0, 0, state.Answering{}, state.Underway{}
+	n.Refused, n.Unsettled, n.Answer, n.InProgress = 0, 0, state.Answering{}, state.InProgress{}
 	if c.IsOpen() && ev.Erased != nil {
 		n.Erased.Named++ // an object must be forgotten later
 	}
@@ -54,14 +54,14 @@ func checkPart(s *state.State, c, before *event.Settled, ev event.Event) error {
 		return fault("request %q is settled twice", c.Key)
 	}
 	if c.Refused != s.Counters.Refused || c.First == 0 || c.First > ev.Number {
-		return fault("request %q, begun by event %d, refuses %d objects where %d were named",
+		return fault("request %q, begun by event %d, counts %d refusals, but the log has %d",
 			c.Key, c.First, c.Refused, s.Counters.Refused)
 	}
 	isWhole := ev.Erased == nil
 	isOpenEnd := c.Final && (c.Done != 0 || !c.Alone && c.Object != "")
 	isNone := isWhole && (c.Digest == [sha256.Size]byte{} || c.Alone && c.Object == "")
 	if isOpenEnd || isNone || c.Alone && !c.Final {
-		return fault("request %q is settled as one that it is not", c.Key)
+		return fault("request %q: its settled event is not one of such a request", c.Key)
 	}
 	return nil
 }
@@ -75,13 +75,13 @@ func checkNamed(s *state.State, c, before *event.Settled, ev event.Event) error 
 	}
 	isOfMany := !c.Alone && before == nil && c.Answer == 0 && len(c.Swept) == 0
 	if !isOfMany || !isErased && c.Names == (event.Sum{}) {
-		return fault("request %q is settled as one of several objects, which it is not", c.Key)
+		return fault("request %q is settled as a request of several objects, which it is not", c.Key)
 	}
-	if s.Counters.Underway.Loose {
+	if s.Counters.InProgress.IsIncomplete {
 		return nil
 	}
-	if !isErased && s.Counters.Underway.Gone > 0 {
-		return fault("request %q: an object is forgotten, but what the request says of all is not erased", c.Key)
+	if !isErased && s.Counters.InProgress.ErasedEvents > 0 {
+		return fault("request %q: an object of it is forgotten, but the digests of its objects are not erased", c.Key)
 	}
 	if isErased && !c.IsOpen() {
 		return checkGone(s, ev.Number, c.Key)
@@ -92,8 +92,8 @@ func checkNamed(s *state.State, c, before *event.Settled, ev event.Event) error 
 // checkGone checks that an event of the request settled by another event is erased. It reads the
 // events again, because during an audit they may have been erased after they were folded.
 func checkGone(s *state.State, settled uint64, key string) error {
-	u := &s.Counters.Underway
-	if u.Gone > 0 {
+	u := &s.Counters.InProgress
+	if u.ErasedEvents > 0 {
 		return nil
 	}
 	for at := settled - min(settled, u.Events); at < settled; at++ {
@@ -105,14 +105,14 @@ func checkGone(s *state.State, settled uint64, key string) error {
 			return nil
 		}
 	}
-	return fault("request %q: what it says of several objects is erased, and no event about one of them is", key)
+	return fault("request %q: the digests of its objects are erased, but no event about one of them is", key)
 }
 
 // checkSettledSale checks that the sale that a request settles directly precedes it, followed by
 // its refusals.
 func checkSettledSale(s *state.State, c *event.Settled, number uint64) error {
 	if c.Sale != s.Counters.Unsettled {
-		return fault("request %q settles sale %d, which is another's; sale %d is to be settled",
+		return fault("request %q settles sale %d, not sale %d",
 			c.Key, c.Sale, s.Counters.Unsettled)
 	}
 	if c.Sale == 0 {
@@ -120,9 +120,10 @@ func checkSettledSale(s *state.State, c *event.Settled, number uint64) error {
 	}
 	r, err := s.Sale(c.Sale)
 	if err == nil && (r.Refused != c.Refused || r.Last() != number) {
-		err = fault("request %q settles sale %d, which is another's", c.Key, c.Sale)
+		err = fault("request %q settles sale %d, which does not end with this event", c.Key, c.Sale)
 	}
-	if err == nil && r.Status == state.SaleSold && r.Granted != 0 && r.Refused > 0 && !s.Counters.Underway.Loose {
+	isCapture := err == nil && r.Status == state.SaleSold && r.Granted != 0
+	if isCapture && r.Refused > 0 && !s.Counters.InProgress.IsIncomplete {
 		err = checkReserved(s, r, c, number)
 	}
 	return err
@@ -130,25 +131,25 @@ func checkSettledSale(s *state.State, c *event.Settled, number uint64) error {
 
 // checkOutcome checks that a settled event agrees with the events before it.
 func checkOutcome(s *state.State, c, before *event.Settled, number uint64) error {
-	u := &s.Counters.Underway
-	if u.Loose {
+	u := &s.Counters.InProgress
+	if u.IsIncomplete {
 		return nil
 	}
 	if before == nil {
 		before = &event.Settled{Through: c.Through}
 	}
 	if c.First != number-u.Events || c.Through >= number || c.Through != before.Through {
-		return fault("request %q, of objects up to event %d, begins with event %d, where %d events are to be settled",
+		return fault("request %q, of objects up to event %d, begins with event %d, but has %d events",
 			c.Key, c.Through, c.First, u.Events)
 	}
-	if u.Doubt != "" && c.Answer == 0 {
-		return fault("request %q: %s", c.Key, u.Doubt)
+	if u.ImplausibleRefusal != "" && c.Answer == 0 {
+		return fault("request %q: %s", c.Key, u.ImplausibleRefusal)
 	}
-	if c.Alone && c.Object != "" && (u.More || u.One != "" && u.One != c.Object) {
-		return fault("request %q is about object %q alone, its events about %q", c.Key, c.Object, u.One)
+	if c.Alone && c.Object != "" && (u.HasOthers || u.FirstObject != "" && u.FirstObject != c.Object) {
+		return fault("request %q is about object %q only, but its events are about %q", c.Key, c.Object, u.FirstObject)
 	}
-	if u.Bound.Undrawn > u.Erased+u.Draws { // erased responses may have been drawn from some of them
-		return fault("request %q binds %d chains to truths that nothing is drawn from", c.Key, u.Bound.Undrawn)
+	if u.Bindings.Undrawn > u.ErasedResponses+u.ErasedDraws { // erased responses may have been drawn from some of them
+		return fault("request %q binds %d chains to true values, but draws no response from them", c.Key, u.Bindings.Undrawn)
 	}
 	if err := checkCounts(s, c, number); err != nil {
 		return err
@@ -158,7 +159,7 @@ func checkOutcome(s *state.State, c, before *event.Settled, number uint64) error
 		dealt += n
 	}
 	if c.Done != 0 && c.Done-before.Done != dealt || c.Alone && dealt > 1 {
-		return fault("request %q has dealt with %d objects, with %d of them before and %d now",
+		return fault("request %q counts %d objects done, but %d were done before and %d by this part",
 			c.Key, c.Done, before.Done, dealt)
 	}
 	return checkSpent(s, c)
@@ -170,7 +171,7 @@ func checkCounts(s *state.State, c *event.Settled, number uint64) error {
 	known := s.Counters.Chains + s.Counters.Erased.Events // erased events may have been enrolments
 	for _, n := range c.Counts {
 		if n > max(known, 1) {
-			return fault("request %q counts %v, of %d chains", c.Key, c.Counts, known)
+			return fault("request %q counts %v, but there are only %d chains", c.Key, c.Counts, known)
 		}
 	}
 	switch {
@@ -179,7 +180,7 @@ func checkCounts(s *state.State, c *event.Settled, number uint64) error {
 	case len(c.Swept) > 0 && c.Answer == 0:
 		return checkSwept(s, c, number)
 	}
-	u := &s.Counters.Underway
+	u := &s.Counters.InProgress
 	of := state.OfRaise | state.OfEnrolment | state.OfChange | state.OfTerms | state.OfWithdrawal
 	want := c.Counts // of an answer, these are checked by checkAnswer
 	if c.Answer != 0 {
@@ -187,25 +188,25 @@ func checkCounts(s *state.State, c *event.Settled, number uint64) error {
 	} else {
 		want = countsOf(u, c)
 	}
-	isOther := u.Events > 0 && u.Requests&of == 0 || u.Sweep && c.Answer == 0
+	isOther := u.Events > 0 && u.Requests&of == 0 || u.MustBeSweep && c.Answer == 0
 	if want != c.Counts || isOther || u.Requests == state.OfChange && c.Counts != (event.Counts{}) {
-		return fault("request %q counts %v, where %d objects are enrolled, withdrawn or under other terms, "+
-			"%d raised and %d answered otherwise", c.Key, c.Counts, u.Enrolled, u.Raised, u.Derived)
+		return fault("request %q counts %v, but its events enrol, withdraw or put under other terms %d objects, "+
+			"raise %d and derive %d responses", c.Key, c.Counts, u.Enrolled, u.Raised, u.Derived)
 	}
 	return nil
 }
 
 // countsOf returns the counts that follow from the events of a request. If the erased events
 // account for the difference, these are the counts of the request.
-func countsOf(u *state.Underway, c *event.Settled) event.Counts {
+func countsOf(u *state.InProgress, c *event.Settled) event.Counts {
 	if u.Requests&state.OfChange != 0 && c.Counts == (event.Counts{}) {
 		return c.Counts // a request that withdraws a single object has no counts
 	}
 	want := event.Counts{u.Enrolled + u.Raised, c.Counts[event.Reused], u.Derived}
 	drawn, derived := c.Counts[event.Drawn], c.Counts[event.Derived]
 	erased := drawn + derived - u.Enrolled - u.Raised - u.Derived
-	if erased == u.Erased && drawn >= want[event.Drawn] && derived >= want[event.Derived] {
-		u.Draws = drawn - want[event.Drawn]
+	if erased == u.ErasedResponses && drawn >= want[event.Drawn] && derived >= want[event.Derived] {
+		u.ErasedDraws = drawn - want[event.Drawn]
 		return c.Counts
 	}
 	return want
@@ -227,7 +228,7 @@ func checkSaleCounts(s *state.State, c *event.Settled) error {
 		want = event.Counts{made.Tally.Draws, made.Tally.Resales, made.Tally.Degradations + made.Tally.Insertions}
 	}
 	if c.Counts != want {
-		return fault("request %q counts %v, its sale %v", c.Key, c.Counts, want)
+		return fault("request %q counts %v, but its sale counts %v", c.Key, c.Counts, want)
 	}
 	return nil
 }
@@ -235,14 +236,14 @@ func checkSaleCounts(s *state.State, c *event.Settled) error {
 // checkSpent checks the cost of a request to all objects. The cost of erased draws is checked
 // later, by the forgotten events of their objects.
 func checkSpent(s *state.State, c *event.Settled) error {
-	u := &s.Counters.Underway
-	hidden, least, most := c.Spent-u.Spent, u.Draws, u.Draws*uint64(privacy.MaxEpsilon().Nano())
+	u := &s.Counters.InProgress
+	hidden, least, most := c.Spent-u.Spent, u.ErasedDraws, u.ErasedDraws*uint64(privacy.MaxEpsilon().Nano())
 	if len(c.Swept) > 0 {
 		least = 0 // an object raised before by the host may get lower levels at no cost
 	}
-	if c.Spent < u.Spent || hidden < least || hidden > 0 && u.Draws == 0 || hidden > most {
-		return fault("request %q costs %d nano-nats, its events %d, without %d draws that are erased",
-			c.Key, c.Spent, u.Spent, u.Draws)
+	if c.Spent < u.Spent || hidden < least || hidden > 0 && u.ErasedDraws == 0 || hidden > most {
+		return fault("request %q costs %d nano-nats, but its events cost %d, without %d erased draws",
+			c.Key, c.Spent, u.Spent, u.ErasedDraws)
 	}
 	s.Counters.Erased.Spent += hidden
 	return nil

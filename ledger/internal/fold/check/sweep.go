@@ -15,19 +15,19 @@ import (
 // checkSwept checks the counts of a sweep for each question. The questions of erased responses are
 // not known.
 func checkSwept(s *state.State, c *event.Settled, number uint64) error {
-	u := &s.Counters.Underway
+	u := &s.Counters.InProgress
 	found, erased, err := sweptBy(s, c.First, number)
 	if err != nil {
 		return err
 	}
-	want, last, left, refused := event.Counts{}, uint32(0), max(u.Erased, erased), uint64(0)
+	want, last, left, refused := event.Counts{}, uint32(0), max(u.ErasedResponses, erased), uint64(0)
 	known := s.Counters.Objects + s.Counters.Erased.Events
 	for _, one := range c.Swept {
 		is := found[one.Question]
 		more := one.Raised - is.Raised
 		isOrdered := one.Question > last && one.Question <= s.Counters.Questions
 		if !isOrdered || one.Raised < is.Raised || more > left || one.Unchanged > known || one.Refused < is.Refused {
-			return fault("request %q raised %d chains of question %d, where %d were raised",
+			return fault("request %q counts %d raised chains of question %d, but its events raise %d",
 				c.Key, one.Raised, one.Question, is.Raised)
 		}
 		delete(found, one.Question)
@@ -38,9 +38,9 @@ func checkSwept(s *state.State, c *event.Settled, number uint64) error {
 	}
 	isOther := u.Requests != 0 && u.Requests&state.OfRaise == 0
 	if want != c.Counts || refused != c.Refused || len(found) > 0 || isOther {
-		return fault("request %q counts %v, its questions %v", c.Key, c.Counts, want)
+		return fault("request %q counts %v, but its questions count %v", c.Key, c.Counts, want)
 	}
-	u.Draws = u.Erased
+	u.ErasedDraws = u.ErasedResponses
 	return nil
 }
 
@@ -74,7 +74,7 @@ func sweptBy(s *state.State, first, end uint64) (found map[uint32]event.SweptCou
 				continue
 			}
 			if c.Reason == api.NotEnrolled || c.Reason == api.Withdrawn {
-				return nil, 0, fault("a sweep refuses object %q, which takes no part", c.Object)
+				return nil, 0, fault("a sweep refuses object %q, which is not enrolled or has withdrawn", c.Object)
 			}
 			one := found[c.Question]
 			if one.Refused++; raised[state.RecordID{Question: c.Question, Name: c.Object}] {
