@@ -94,8 +94,8 @@ func TestWorkflow_RunsTheChecks_WithPinnedActions(t *testing.T) {
 	}
 }
 
-// Every error that a host may branch on, every reason and every help has its remedy.
-func TestReferenceHasEveryError(t *testing.T) {
+// The page has every error that a host may branch on, every reason and every help, with its remedy.
+func TestErrorsPage_EachExportedError_IsListed(t *testing.T) {
 	page := pages(t)["docs/reference/errors.md"]
 	named := errorNames(t)
 	if len(named) < 30 {
@@ -108,8 +108,8 @@ func TestReferenceHasEveryError(t *testing.T) {
 	}
 }
 
-// Each kind of error that --json may print has its line.
-func TestReferenceHasEveryKind(t *testing.T) {
+// The page has a line for each kind of error that --json may print.
+func TestErrorsPage_EachKindOfJSON_IsListed(t *testing.T) {
 	page := pages(t)["docs/reference/errors.md"]
 	found := 0
 	for below, kind := range map[string]*regexp.Regexp{
@@ -202,8 +202,8 @@ func valueNames(spec *ast.ValueSpec) []string {
 	return []string{text}
 }
 
-// Every package that a user may import has its place in the drawing of the house.
-func TestArchitectureHasEveryPackage(t *testing.T) {
+// The drawing of the architecture has every package that a user may import.
+func TestArchitecture_EachPublicPackage_IsListed(t *testing.T) {
 	page := pages(t)["docs/contributing/ARCHITECTURE.md"]
 	list := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", "./...")
 	list.Dir = root(t)

@@ -1,14 +1,14 @@
 // Package docs_test runs what the documentation shows.
 //
-// A page is Markdown with fenced blocks. What a block is follows from its language:
+// A page is Markdown with fenced blocks. The language of a block decides what is done with it:
 //
 //	sh    commands. All of a page run in one shell, in their order, in an empty folder
-//	go    a whole program, which is compiled and run, or a piece of a Go file of this repository, letter for letter
-//	text  directly after one of them: what that prints; … matches any text, on a line of its own any lines
+//	go    a whole program, compiled and run, or a literal piece of a Go file of the module
+//	text  directly after one of them: its output; … matches any text, alone on a line any lines
 //	json  JSON; an object with a "kind" is a policy
 //
-// A comment in the line before a block says what else there is to it: "<!-- in a clone -->" runs it
-// in the top folder of the repository, "<!-- not run: REASON -->" does not run it.
+// A comment in the line before a block changes that: with "<!-- in a clone -->" the block runs
+// in the top folder of the repository, with "<!-- not run: REASON -->" it does not run.
 package docs_test
 
 import (
@@ -30,7 +30,7 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// maxNotRun is how many blocks may be left unrun. Each says why.
+// maxNotRun is the number of blocks that may be left unrun. Each states its reason.
 const maxNotRun = 8
 
 // block is a fenced block of a page.
@@ -87,7 +87,7 @@ var (
 	indented = regexp.MustCompile(`^(    |\t)`)
 )
 
-// blocks returns the blocks of a page, and what is wrong with how they are written.
+// blocks returns the blocks of a page, and the faults in their format.
 func blocks(page string) (found []block, faults []string) {
 	var open *block
 	before := "" // the last line that is not empty
@@ -117,12 +117,12 @@ func blocks(page string) (found []block, faults []string) {
 	return found, faults
 }
 
-// continues says that an indented line after this one goes on with a list.
+// continues reports whether an indented line after this one continues a list.
 func continues(line string) bool {
 	return strings.HasPrefix(strings.TrimLeft(line, " "), "- ") || indented.MatchString(line) || regexp.MustCompile(`^\d+\. `).MatchString(line)
 }
 
-// closed adds a block; directly after commands or a program, text is what they print.
+// closed adds a block; a text block directly after commands or a program is their output.
 func closed(found []block, b block) []block {
 	directly := b.out == "```" && len(found) > 0
 	b.out = ""
@@ -133,7 +133,7 @@ func closed(found []block, b block) []block {
 	return append(found, b)
 }
 
-func TestBlocksSayWhatTheyAre(t *testing.T) {
+func TestPages_EachBlock_HasAKnownLanguageAndMark(t *testing.T) {
 	notRun := 0
 	for path, page := range pages(t) {
 		all, faults := blocks(page)
@@ -147,7 +147,7 @@ func TestBlocksSayWhatTheyAre(t *testing.T) {
 			if b.notRun() {
 				notRun++
 			} else if b.mark != "" && !b.inClone() && b.lang == "sh" {
-				t.Errorf("%s: line %d: what does %q mean?", path, b.line, b.mark)
+				t.Errorf("%s: line %d: unknown mark %q", path, b.line, b.mark)
 			}
 		}
 	}
@@ -198,9 +198,9 @@ func environment(bin string) []string {
 // border separates the output of two blocks.
 const border = "--- the next block ---"
 
-// The commands of a page run in a shell, in their order. In the quick form it is the README, and every fifth of the
-// other pages.
-func TestCommandsRunAsTheyStand(t *testing.T) {
+// The commands of a page run in a shell, in their order. In the quick form it is the README, and
+// every fifth of the other pages.
+func TestPages_ShellCommands_PrintWhatThePageShows(t *testing.T) {
 	bin, pages := tools(t), pages(t)
 	step := testenv.Tries(5, 1, 1)
 	next := rand.IntN(step)
@@ -254,7 +254,7 @@ func runCommands(t *testing.T, bin string, all []block) {
 	}
 }
 
-// prints says whether what was printed is what the page says, which may be nothing.
+// prints reports whether the output is what the page shows, which may be nothing.
 func prints(says, printed string) bool {
 	if says == "" {
 		return true
@@ -279,7 +279,7 @@ func words(text string) []string {
 	return lines
 }
 
-func TestPrints(t *testing.T) {
+func TestPrints_TextWithGaps_MatchesOutput(t *testing.T) {
 	for _, test := range []struct {
 		says, printed string
 		want          bool
@@ -300,7 +300,7 @@ func TestPrints(t *testing.T) {
 }
 
 // Whole programs compile and run. A piece of a program is in a file that is compiled.
-func TestProgramsCompileAndRun(t *testing.T) {
+func TestPages_GoPrograms_CompileAndRun(t *testing.T) {
 	programs := 0
 	for path, page := range pages(t) {
 		all, _ := blocks(page)
@@ -338,7 +338,7 @@ func runProgram(t *testing.T, b block) {
 	}
 }
 
-// inSource says whether a Go file of the repository has this piece.
+// inSource reports whether a Go file of the repository has this piece.
 func inSource(t *testing.T, piece string) (found bool) {
 	t.Helper()
 	err := filepath.WalkDir(root(t), func(path string, _ fs.DirEntry, err error) error {
@@ -355,7 +355,7 @@ func inSource(t *testing.T, piece string) (found bool) {
 	return found
 }
 
-func TestJSONIsWhatItSays(t *testing.T) {
+func TestPages_JSON_IsValid(t *testing.T) {
 	for path, page := range pages(t) {
 		all, _ := blocks(page)
 		for _, b := range all {
@@ -372,7 +372,7 @@ func TestJSONIsWhatItSays(t *testing.T) {
 	}
 }
 
-// checkJSON takes the next value, and holds a policy against its package.
+// checkJSON reads the next value; if it is a policy, its package has to accept it.
 func checkJSON(decoder *json.Decoder) error {
 	var value json.RawMessage
 	if err := decoder.Decode(&value); err != nil {

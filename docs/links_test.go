@@ -17,9 +17,8 @@ var (
 	fenced  = regexp.MustCompile("(?ms)^```.*?^```$")
 )
 
-// Every link from page to page leads somewhere, to the heading that it names: on all pages of the
-// repository.
-func TestLinksLeadSomewhere(t *testing.T) {
+// On all pages of the repository, every link to a page has a file, and its heading exists.
+func TestPages_EachLink_HasATarget(t *testing.T) {
 	for path, page := range everyPage(t) {
 		for _, match := range link.FindAllStringSubmatch(fenced.ReplaceAllString(page, ""), -1) {
 			if target := match[1]; !strings.Contains(target, "://") {
@@ -40,8 +39,8 @@ func TestIndex_HasEachDocument(t *testing.T) {
 	}
 }
 
-// everyPage returns the text of every Markdown file, by its path in the repository. What npm
-// fetches for an example is not of the repository.
+// everyPage returns the text of every Markdown file, by its path in the repository. Packages that
+// npm fetches for an example are left out.
 func everyPage(t *testing.T) map[string]string {
 	t.Helper()
 	files := os.DirFS(root(t))
@@ -83,7 +82,7 @@ func checkLink(t *testing.T, from, target string) {
 	}
 }
 
-// anchors returns what the headings of a page are called in links.
+// anchors returns the names of a page's headings in links.
 func anchors(page string) (found []string) {
 	for line := range strings.Lines(fenced.ReplaceAllString(page, "")) {
 		if match := heading.FindStringSubmatch(strings.TrimSpace(line)); match != nil {

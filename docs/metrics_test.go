@@ -22,14 +22,14 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// metric is what is served under a name.
+// metric is a served metric.
 type metric struct {
 	kind   string   // counter, gauge or histogram
 	labels []string // without le
 	sum    float64  // of all its series, or how often something was observed
 }
 
-// watchedLedger opens a ledger, and returns what it does, and what shows it.
+// watchedLedger opens a ledger, and returns it with the handler that serves its metrics.
 func watchedLedger(t *testing.T, path string, signer note.Signer) (*ledger.Ledger, http.Handler) {
 	t.Helper()
 	counts := metrics.New()
@@ -40,8 +40,8 @@ func watchedLedger(t *testing.T, path string, signer note.Signer) (*ledger.Ledge
 	return l, handler
 }
 
-// worked is what /metrics shows of a ledger that has done everything that is counted, and what
-// after it was opened again.
+// worked returns what /metrics shows for a ledger that has done everything that is counted, and
+// what it shows after the ledger was opened again.
 func worked(t *testing.T) (now, after string) {
 	t.Helper()
 	path := filepath.Join(testenv.TempDir(t), "ledger.db")
@@ -151,7 +151,7 @@ func howto(t *testing.T) string {
 	return page
 }
 
-// servedNow is served of a ledger that has done everything that is counted.
+// servedNow returns the metrics of a ledger that has done everything that is counted.
 func servedNow(t *testing.T) map[string]metric {
 	t.Helper()
 	now, _ := worked(t)
@@ -165,34 +165,35 @@ func servedNow(t *testing.T) map[string]metric {
 var metricRow = regexp.MustCompile("(?m)^\\| `(sluice_\\w+)` \\| (\\w+)\\*? \\| ([^|]+) \\| [^|]*\\|$")
 
 // The page has every metric that is served, with its kind and its labels, and no other.
-func TestThePageHasEveryMetric(t *testing.T) {
+func TestMetricsPage_EachServedMetric_IsListed(t *testing.T) {
 	page, all := howto(t), servedNow(t)
-	told := map[string]bool{}
+	listed := map[string]bool{}
 	for _, row := range metricRow.FindAllStringSubmatch(page, -1) {
-		name, kind, says := row[1], row[2], row[3]
+		name, kind, labels := row[1], row[2], row[3]
 		m, is := all[name]
-		if !is || kind != m.kind || told[name] {
+		if !is || kind != m.kind || listed[name] {
 			t.Errorf("the page has %s, a %s; served is %+v", name, kind, m)
 		}
 		for _, label := range m.labels {
-			if !strings.Contains(says, "`"+label+"`") {
-				t.Errorf("the page does not say that %s has the label %s", name, label)
+			if !strings.Contains(labels, "`"+label+"`") {
+				t.Errorf("on the page, %s lacks the label %s", name, label)
 			}
 		}
-		told[name] = true
+		listed[name] = true
 	}
 	for name := range all {
-		if strings.HasPrefix(name, "sluice_") != told[name] {
-			t.Errorf("%s: on the page: %v", name, told[name])
+		if strings.HasPrefix(name, "sluice_") != listed[name] {
+			t.Errorf("%s: on the page: %v", name, listed[name])
 		}
 	}
-	if n := strings.Count(page, "\n| `sluice_"); n != len(told) {
-		t.Errorf("of %d rows %d were read", n, len(told))
+	if n := strings.Count(page, "\n| `sluice_"); n != len(listed) {
+		t.Errorf("of %d rows %d were read", n, len(listed))
 	}
 }
 
-// Counters that the page calls kept by the ledger go on after a restart where they were, and the others begin at 0.
-func TestThePageSaysWhichCountersGoOn(t *testing.T) {
+// Counters that the page marks as kept by the ledger continue after a restart, and the others begin
+// at 0.
+func TestMetricsPage_KeptCounters_ContinueAfterRestart(t *testing.T) {
 	now, after := worked(t)
 	before, again := served(t, now), served(t, after)
 	kept := 0
@@ -205,16 +206,16 @@ func TestThePageSaysWhichCountersGoOn(t *testing.T) {
 			}
 		}
 		if got := again[name].sum; got != want {
-			t.Errorf("%s goes on with %v, want %v", name, got, want)
+			t.Errorf("%s continues with %v, want %v", name, got, want)
 		}
 	}
 	if kept < 5 {
-		t.Errorf("the page says that %d are kept", kept)
+		t.Errorf("the page marks %d counters as kept", kept)
 	}
 }
 
 // The configuration on the page is that of the file.
-func TestTheConfigurationOnThePage(t *testing.T) {
+func TestMetricsPage_Configuration_IsThatOfTheFile(t *testing.T) {
 	all, _ := blocks(howto(t))
 	file, err := os.ReadFile(filepath.Join(root(t), "docs", "metrics", "prometheus.yml"))
 	must(t, err)

@@ -15,8 +15,8 @@ import (
 // of a test or a subtest, `TestAnyLedger_Conforms/Name_GoodOrBad_IsAcceptedOrRefused`.
 var name = regexp.MustCompile("`((?:[a-z]+\\.)?[A-Z]\\w*(?:[./][A-Z]\\w*)?…?)`")
 
-// What pages call by a name of Go exists: tests that guarantees rest on, methods, options, errors.
-func TestNamesExist(t *testing.T) {
+// Every Go name on a page exists: tests of guarantees, methods, options, errors.
+func TestPages_NamesOfGo_AreDeclared(t *testing.T) {
 	names := declared(t)
 	for _, a := range alerts(t) {
 		names[a.Alert] = true // a name for Prometheus, and written like one of Go
@@ -42,7 +42,7 @@ func TestNamesExist(t *testing.T) {
 	}
 }
 
-// isKnown says whether there is this name, or one that begins so.
+// isKnown reports whether this name, or one that begins with it, exists.
 func isKnown(names map[string]bool, part string) bool {
 	beginning, cut := strings.CutSuffix(part, "…")
 	if !cut {
@@ -56,7 +56,7 @@ func isKnown(names map[string]bool, part string) bool {
 	return false
 }
 
-// exported returns the names that files of the repository declare, tests too, and those of its
+// declared returns the names that files of the repository declare, tests too, and those of its
 // packages.
 func declared(t *testing.T) map[string]bool {
 	t.Helper()

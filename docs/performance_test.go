@@ -83,7 +83,7 @@ func (f figures) missed() string {
 	return b.String()
 }
 
-// ofWhat says of what a ratio is, and nothing of other figures.
+// ofWhat returns what a ratio refers to, and nothing for other figures.
 func (f figures) ofWhat(row string) string {
 	baseline := f.baseline(row)
 	if strings.Contains(baseline, "bare") || baseline == "keys and payloads" {
@@ -198,7 +198,7 @@ func (f figures) bare() string {
 	return b.String()
 }
 
-// baseline is what a row is compared with, in short. The first row of a path says it for all.
+// baseline is what a row is compared with, in short. The first row of a path states it for all.
 func (f figures) baseline(row string) string {
 	of := f.m["table"]
 	last := len(of.columns) - 1
@@ -214,7 +214,7 @@ func (f figures) baseline(row string) string {
 
 var generatedPart = regexp.MustCompile(`(?s)<!-- generated: (\w+) -->\n(.*?)<!-- end -->`)
 
-// Each table of figures is what the measurements say.
+// Each table of figures follows from the measurements.
 func TestPerformance_MeasurementsChange_TablesFollow(t *testing.T) {
 	f := figures{t, readMeasurements(t)}
 	parts := map[string]func() string{
@@ -269,7 +269,7 @@ func TestPerformance_TextOutsideTheTables_HasNoFigures(t *testing.T) {
 	}
 }
 
-// What was missed is read first.
+// Missed targets come first on the page.
 func TestPerformance_MissedTargets_StandAtTheTop(t *testing.T) {
 	page := pages(t)[performancePage]
 	missed := strings.Index(page, "<!-- generated: missed -->")

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicedp/sluice/internal/testenv"
 )
 
-// promtool returns the tool of Prometheus: $PROMTOOL, or what is in the path.
+// promtool returns the tool of Prometheus: $PROMTOOL, or the one in the path.
 func promtool(t *testing.T) string {
 	t.Helper()
 	name := os.Getenv("PROMTOOL")
@@ -29,7 +29,7 @@ func promtool(t *testing.T) string {
 	return path
 }
 
-// run runs promtool in a folder, and returns what it says.
+// run runs promtool in a folder, and returns its output.
 func run(t *testing.T, tool, dir, input string, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), tool, args...)
@@ -47,8 +47,8 @@ func copied(t *testing.T) string {
 	return dir
 }
 
-// Names and texts are as Prometheus wants them.
-func TestPromtoolChecksTheMetrics(t *testing.T) {
+// Names and texts follow the rules of Prometheus.
+func TestPromtool_ServedMetrics_HaveNoFaults(t *testing.T) {
 	tool := promtool(t)
 	now, _ := worked(t)
 	if out, err := run(t, tool, "", now, "check", "metrics"); err != nil || out != "" {
@@ -56,11 +56,11 @@ func TestPromtoolChecksTheMetrics(t *testing.T) {
 	}
 	spoiled := strings.ReplaceAll(now, "sluice_sales_total", "sluice_sales")
 	if out, err := run(t, tool, "", spoiled, "check", "metrics"); err == nil {
-		t.Errorf("nothing is wrong with a counter that is called sluice_sales: %s", out)
+		t.Errorf("no fault in a counter with the name sluice_sales: %s", out)
 	}
 }
 
-func TestPromtoolChecksTheConfiguration(t *testing.T) {
+func TestPromtool_Configuration_HasAllRules(t *testing.T) {
 	tool := promtool(t)
 	out, err := run(t, tool, copied(t), "", "check", "config", "prometheus.yml")
 	if want := fmt.Sprintf("%d rules found", len(alerts(t))); err != nil || !strings.Contains(out, want) {
@@ -68,10 +68,10 @@ func TestPromtoolChecksTheConfiguration(t *testing.T) {
 	}
 }
 
-// testFiles are the tests of the alerts: those that look at minutes, and those that look at days.
+// testFiles are the tests of the alerts: those that cover minutes, and those that cover days.
 func testFiles() []string { return []string{"alerts_test.yml", "alerts_days_test.yml"} }
 
-func TestPromtoolTestsTheAlerts(t *testing.T) {
+func TestPromtool_TestsOfAlerts_Pass(t *testing.T) {
 	tool := promtool(t)
 	for _, name := range testFiles() {
 		t.Run(name, func(t *testing.T) {
@@ -83,8 +83,8 @@ func TestPromtoolTestsTheAlerts(t *testing.T) {
 	}
 }
 
-// Every expression of the dashboard is one.
-func TestPromtoolReadsTheDashboard(t *testing.T) {
+// Every expression of the dashboard is valid.
+func TestPromtool_ExpressionsOfDashboard_AreValid(t *testing.T) {
 	tool, dir := promtool(t), t.TempDir()
 	panels, exprs := dashboard(t)
 	for _, p := range panels {
@@ -146,14 +146,14 @@ var (
 
 // Each alert has a test in which it begins to fire, and one in which it does not fire although much
 // is the same.
-func TestEveryAlertIsTested(t *testing.T) {
+func TestAlerts_EachAlert_IsTestedBothWays(t *testing.T) {
 	fires, quiet, spared := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, name := range testFiles() {
 		for _, test := range tests(t, name) {
 			for _, check := range test.Checks {
 				match := inAlerts.FindStringSubmatch(check.Expr)
 				if match == nil || !strings.HasPrefix(test.Name, match[1]+": ") {
-					t.Fatalf("%s: %q asks for something else: %s", name, test.Name, check.Expr)
+					t.Fatalf("%s: %q has another expression: %s", name, test.Name, check.Expr)
 				}
 				alert, whom := match[1], map[string]bool{}
 				for _, sample := range check.Samples {
@@ -176,7 +176,7 @@ func TestEveryAlertIsTested(t *testing.T) {
 
 // An alert that never fires, or always, or at once, or at half of a number in it or at twice that,
 // fails its tests.
-func TestNoFaultOfAnAlertSurvives(t *testing.T) {
+func TestAlerts_WrongExpression_FailsItsTests(t *testing.T) {
 	tool := promtool(t)
 	if !testenv.Deep() || testenv.Short() {
 		t.Skip("every alert is tested once: its faults are tried with SLUICE_DEEP=1")

@@ -10,7 +10,7 @@ import (
 
 // The table of how many questions a budget allows is what its formula gives: the largest k whose
 // answers cost at most 10.
-func TestTheTableOfManyQuestions(t *testing.T) {
+func TestManyQuestions_Table_AgreesWithFormula(t *testing.T) {
 	page, err := os.ReadFile("howto/more-questions.md")
 	if err != nil {
 		t.Fatal(err)

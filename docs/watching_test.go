@@ -70,7 +70,7 @@ type panel struct {
 	Panels []json.RawMessage `json:"panels"`
 }
 
-// dashboard returns the panels of the dashboard, and what else it asks for.
+// dashboard returns the panels of the dashboard, and its other expressions.
 func dashboard(t *testing.T) (panels []panel, other []string) {
 	t.Helper()
 	var d struct {
@@ -104,13 +104,13 @@ func dashboard(t *testing.T) (panels []panel, other []string) {
 	return d.Panels, other
 }
 
-// variables are what Grafana puts in place of them.
+// variables replaces variables as Grafana does.
 func variables(expr string) string {
 	return strings.NewReplacer("$__rate_interval", "5m", "$instance", ".*").Replace(expr)
 }
 
-// asked is what an expression of Prometheus asks for.
-type asked struct {
+// selection has the metrics and labels that an expression of Prometheus uses.
+type selection struct {
 	metrics map[string][]string // the labels by which each is selected
 	by      []string            // the labels by which something is grouped
 	without []string            // those that are added up
@@ -124,9 +124,9 @@ var (
 	operate = []string{"and", "or", "unless", "offset", "bool", "sum", "count", "max", "min", "avg"}
 )
 
-// asks reads an expression; promtool says whether it is one.
-func asks(expr string) asked {
-	a := asked{metrics: map[string][]string{}}
+// parseExpression reads an expression; promtool checks that it is valid.
+func parseExpression(expr string) selection {
+	a := selection{metrics: map[string][]string{}}
 	words := tokens.FindAllString(ranged.ReplaceAllString(quoted.ReplaceAllString(expr, `""`), ""), -1)
 	for i := 0; i < len(words); i++ {
 		word, next := words[i], ""
@@ -166,16 +166,16 @@ func until(words []string, end string) (names []string) {
 	return names
 }
 
-func TestAsks(t *testing.T) {
-	a := asks(`sum by (job, le) (rate(a_total{x=~"b|{",y="c"}[1d] offset 1h)) > 4e2 * sum without (z) (b) and time() - c unless on (job) d{} or a_total`)
+func TestParseExpression_AllParts_HasNamesAndLabels(t *testing.T) {
+	a := parseExpression(`sum by (job, le) (rate(a_total{x=~"b|{",y="c"}[1d] offset 1h)) > 4e2 * sum without (z) (b) and time() - c unless on (job) d{} or a_total`)
 	want := map[string][]string{"a_total": {"x", "y"}, "b": nil, "c": nil, "d": nil}
 	if !maps.EqualFunc(a.metrics, want, slices.Equal[[]string]) || !slices.Equal(a.by, []string{"job", "le", "job"}) || !slices.Equal(a.without, []string{"z"}) {
 		t.Errorf("%+v", a)
 	}
 }
 
-// known are the labels of what may be asked for: what the ledger serves, what Prometheus makes, and
-// what node_exporter serves.
+// known returns the labels of all metrics that an expression may use: those of the ledger, of
+// Prometheus and of node_exporter.
 func known(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{
@@ -197,9 +197,9 @@ func known(t *testing.T) map[string][]string {
 	return all
 }
 
-// check says what is wrong with an expression, and with the labels that are shown of what it gives.
+// check reports a fault in an expression, or in the labels that are shown for its results.
 func check(all map[string][]string, expr string, shown []string) error {
-	a := asks(variables(expr))
+	a := parseExpression(variables(expr))
 	var labels []string
 	for name, by := range a.metrics {
 		has, is := all[name]
@@ -224,12 +224,12 @@ func check(all map[string][]string, expr string, shown []string) error {
 		}
 	}
 	if len(a.metrics) == 0 {
-		return fmt.Errorf("it asks for nothing: %s", expr)
+		return fmt.Errorf("it uses no metric: %s", expr)
 	}
 	return nil
 }
 
-func TestCheck(t *testing.T) {
+func TestCheckExpression_UnknownNameOrLabel_IsAnError(t *testing.T) {
 	all := map[string][]string{"a": {"job", "x"}, "b": {"job"}}
 	for expr, shown := range map[string]string{`a{x="1"} > 1`: "x", `sum by (x) (a)`: "x", `sum without (x) (a) / b`: "job"} {
 		if err := check(all, expr, []string{shown}); err != nil {
@@ -238,7 +238,7 @@ func TestCheck(t *testing.T) {
 	}
 	for expr, shown := range map[string]string{`c`: "job", `b{x="1"}`: "job", `sum by (y) (a)`: "job", `b`: "x", `sum by (job) (a)`: "x", `sum without (x) (a)`: "x", `vector(1)`: "job"} {
 		if check(all, expr, []string{shown}) == nil {
-			t.Errorf("nothing is wrong with %s, of which %s is shown", expr, shown)
+			t.Errorf("no fault in %s, of which %s is shown", expr, shown)
 		}
 	}
 }
@@ -255,8 +255,8 @@ func labelsIn(pattern *regexp.Regexp, text string) (names []string) {
 	return names
 }
 
-// Alerts and the dashboard ask for nothing that is not there.
-func TestWhatIsWatchedIsServed(t *testing.T) {
+// Alerts and the dashboard use only metrics that are served.
+func TestWatching_EachExpression_UsesServedMetrics(t *testing.T) {
 	all := known(t)
 	for _, alert := range alerts(t) {
 		if err := check(all, alert.Expr, labelsIn(alertLabel, alert.Annotations["summary"]+alert.Annotations["description"])); err != nil {
@@ -279,7 +279,7 @@ func TestWhatIsWatchedIsServed(t *testing.T) {
 }
 
 // The dashboard, with the alerts, shows every metric that the ledger serves.
-func TestEveryMetricIsWatched(t *testing.T) {
+func TestDashboard_EachServedMetric_IsShown(t *testing.T) {
 	var exprs strings.Builder
 	panels, _ := dashboard(t)
 	for _, p := range panels {
@@ -294,25 +294,25 @@ func TestEveryMetricIsWatched(t *testing.T) {
 	}
 }
 
-// Panels have numbers of their own, titles and something to ask for, and lie beside each other in a
-// grid that is 24 wide.
-func TestTheDashboardIsWellFormed(t *testing.T) {
+// Panels have unique numbers, titles and expressions, and lie beside each other in a grid that is
+// 24 wide.
+func TestDashboard_Panels_AreNumberedAndDoNotOverlap(t *testing.T) {
 	panels, _ := dashboard(t)
 	ids, taken, rows, graphs := map[int]bool{}, map[[2]int]string{}, 0, 0
 	for _, p := range panels {
 		if ids[p.ID] || p.ID == 0 || p.Title == "" || len(p.Panels) > 0 {
-			t.Errorf("panel %d %q: its number is another's, or it has no title, or panels in it", p.ID, p.Title)
+			t.Errorf("panel %d %q: its number is not unique, or it has no title, or panels in it", p.ID, p.Title)
 		}
 		ids[p.ID] = true
 		if p.Type == "row" {
 			rows++
 		} else if graphs++; len(p.Targets) == 0 {
-			t.Errorf("%s asks for nothing", p.Title)
+			t.Errorf("%s has no expression", p.Title)
 		}
 		refs := map[string]bool{}
 		for _, target := range p.Targets {
 			if refs[target.RefID] || target.RefID == "" || target.Legend == "" {
-				t.Errorf("%s: %q has a reference that another has, or no legend", p.Title, target.Expr)
+				t.Errorf("%s: %q has a reference that is not unique, or no legend", p.Title, target.Expr)
 			}
 			refs[target.RefID] = true
 		}
@@ -324,7 +324,7 @@ func TestTheDashboardIsWellFormed(t *testing.T) {
 		for x := at.X; x < at.X+at.W; x++ {
 			for y := at.Y; y < at.Y+at.H; y++ {
 				if other := taken[[2]int{x, y}]; other != "" {
-					t.Fatalf("%s and %s lie over each other", p.Title, other)
+					t.Fatalf("%s and %s overlap", p.Title, other)
 				}
 				taken[[2]int{x, y}] = p.Title
 			}
@@ -335,12 +335,12 @@ func TestTheDashboardIsWellFormed(t *testing.T) {
 	}
 }
 
-// Each alert says how bad it is, what is the matter, and what to do; the page has it.
-func TestAlertsSayWhatToDo(t *testing.T) {
+// Each alert has a severity, a summary and instructions; the page has it.
+func TestAlerts_EachAlert_IsDescribedOnThePage(t *testing.T) {
 	page, names := howto(t), map[string]bool{}
 	for _, a := range alerts(t) {
 		if names[a.Alert] || len(a.Annotations) != 2 || len(a.Annotations["summary"]) < 20 || len(a.Annotations["description"]) < 60 {
-			t.Errorf("%s is there twice, or does not say enough: %v", a.Alert, a.Annotations)
+			t.Errorf("%s is there twice, or its texts are too short: %v", a.Alert, a.Annotations)
 		}
 		names[a.Alert] = true
 		severity := a.Labels["severity"]

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestParseProbability(t *testing.T) {
+func TestParseProbability_FractionsAndOtherTexts_ReadOrRejected(t *testing.T) {
 	for text, want := range map[string]float64{"0": 0, "1": 1, "0.25": 0.25, ".5": 0.5, "5e-1": 0.5, "1.0": 1, "1e-999": 0} {
 		if got, err := parseProbability(text); err != nil || got != want {
 			t.Errorf("%q: %v, %v", text, got, err)
@@ -19,7 +19,7 @@ func TestParseProbability(t *testing.T) {
 	}
 }
 
-func TestEachStepEndsWithItsContext(t *testing.T) {
+func TestEachStep_CancelledContext_Stops(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	steps := 0
 	err := eachStep(ctx, maxSteps, func(int) error {

@@ -49,7 +49,7 @@ func onTerminal() {
 	os.Exit(code)
 }
 
-func TestScripts(t *testing.T) {
+func TestLab_Scripts_Succeed(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,

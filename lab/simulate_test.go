@@ -7,8 +7,8 @@ import (
 	"github.com/sluicedp/sluice/lab/internal/simulate"
 )
 
-// What theory does not explain is marked, where it is and at the end.
-func TestDisagreementIsMarked(t *testing.T) {
+// Results that theory does not explain are marked, in place and at the end.
+func TestPrint_DisagreementWithTheory_IsMarked(t *testing.T) {
 	result := simulateResult{
 		Outside: 2, Chance: 1e-6,
 		Comparisons: []comparisonResult{

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// The variances of both are measured in rrchain/rappor, in TestRaisedChains_HaveLessVarianceThanRepeatedNoise.
+// The variances of both are measured in rrchain/rappor, in
+// TestRaisedChains_HaveLessVarianceThanRepeatedNoise.
 func TestRun_FiveReportCounts_PrintsVariances(t *testing.T) {
 	var out strings.Builder
 	if err := run(&out); err != nil {

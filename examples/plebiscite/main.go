@@ -132,7 +132,7 @@ func printEstimates(ctx context.Context, out io.Writer, l *ledger.Ledger, chile 
 	return errors.Join(err, rows.Flush())
 }
 
-// printShares completes a row with the real share of a vote in a region or in all, and its estimates.
+// printShares completes a row with the real share of a vote in one or all regions, and estimates.
 func printShares(ctx context.Context, rows io.Writer, l *ledger.Ledger, chile kit.Survey, vote, region string) error {
 	fmt.Fprintf(rows, "%.1f %%\t", 100*chile.Share(vote, region))
 	include := func(person string) bool { return region == "" || chile.Region[person] == region }

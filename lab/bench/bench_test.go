@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// output is what "go test -bench" prints, on two cores and with two runs.
+// output is the output of "go test -bench", on two cores and with two runs.
 const output = `goos: linux
 goarch: amd64
 pkg: github.com/sluicedp/sluice/ledger
@@ -49,7 +49,7 @@ func readOutput(t *testing.T, text string, oneCore bool) results {
 	return found
 }
 
-func TestOutputIsRead(t *testing.T) {
+func TestReadOutput_TwoCores_HasEachBenchmark(t *testing.T) {
 	found := readOutput(t, output, false)
 	for _, c := range []struct {
 		benchmark, unit string
@@ -73,7 +73,7 @@ func TestOutputIsRead(t *testing.T) {
 }
 
 // On one core, names do not end in a number of cores.
-func TestOutputOfOneCore(t *testing.T) {
+func TestReadOutput_OneCore_HasNamesWithoutCores(t *testing.T) {
 	found := results{}
 	must(t, found.read(strings.NewReader("BenchmarkVerify-1 \t 3\t 9 events/s\n"), "ledger", true, 1))
 	if got := found.values(group{pkg: "ledger", unit: "events/s", oneCore: true}, row{benchmark: "BenchmarkVerify-1"}); !slices.Equal(got, []float64{9}) {
@@ -84,14 +84,14 @@ func TestOutputOfOneCore(t *testing.T) {
 	}
 }
 
-func TestBrokenNumbersAreAnError(t *testing.T) {
+func TestReadOutput_InvalidNumber_IsAnError(t *testing.T) {
 	if err := (results{}).read(strings.NewReader("BenchmarkX-2 10 nine ns/op\n"), "ledger", false, 2); err == nil {
 		t.Error("no error")
 	}
 }
 
-// A target is kept if what is written is: 1.334 is written as 1.33.
-func TestTargetsAreOfRoundedNumbers(t *testing.T) {
+// A target is met if the written number meets it: 1.334 is written as 1.33.
+func TestTarget_ValueIsRounded_BeforeComparison(t *testing.T) {
 	for v, want := range map[float64]string{1.334: "yes", 1.336: "**no**"} {
 		if got := (target{atMost, 1.33}).met([]float64{v}); got != want {
 			t.Errorf("%v is at most 1.33: %s", v, got)
@@ -111,7 +111,7 @@ func someGroups() []group {
 	}
 }
 
-func TestTable(t *testing.T) {
+func TestTable_SomeRows_AreWritten(t *testing.T) {
 	const want = `| path | | measured | range | target | met? | compared with |
 |---|---|---:|---|---|---|---|
 | alone | new | 0.97 | 0.91 – 0.97 | ≥ 0.95 | yes | bare |
@@ -128,7 +128,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissingIsAnError(t *testing.T) {
+func TestTable_MissingBenchmark_IsAnError(t *testing.T) {
 	without := strings.ReplaceAll(output, "aged=true", "aged=other")
 	found := readOutput(t, without, false)
 	faults := missing(someGroups(), found)
@@ -140,7 +140,7 @@ func TestWhatIsMissingIsAnError(t *testing.T) {
 	}
 }
 
-func TestReplace(t *testing.T) {
+func TestReplace_MarkedPart_IsReplaced(t *testing.T) {
 	const text = "# Title\n<!-- measured: a -->\nold\n<!-- end of a -->\nprose\n<!-- measured: b -->\n<!-- end of b -->\n"
 	const want = "# Title\n<!-- measured: a -->\n\nnew\n\n<!-- end of a -->\nprose\n<!-- measured: b -->\n<!-- end of b -->\n"
 	got, err := replace(text, []section{{"a", "new\n"}})
@@ -160,7 +160,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// growthOutput is what the growth benchmark says for sizes up to the largest.
+// growthOutput is the output of the growth benchmark for sizes up to the largest.
 func growthOutput(largest int) string {
 	var b strings.Builder
 	for _, n := range crowds(largest) {
@@ -173,7 +173,7 @@ func growthOutput(largest int) string {
 	return b.String()
 }
 
-func TestGrowth(t *testing.T) {
+func TestGrowth_SomeSizes_TableAndPanels(t *testing.T) {
 	const largest = 1_000_000
 	found := readOutput(t, growthOutput(largest), false)
 	text := growthText(found, crowds(largest))
@@ -204,7 +204,7 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-func TestTheAxisOfAFlatLineHasADecade(t *testing.T) {
+func TestAround_SimilarNumbers_SpanADecade(t *testing.T) {
 	for _, c := range [][2]float64{{5, 5}, {1, 3}, {1, 1000}} {
 		if least, most := around(c[0], c[1]); most/least < 9.999 || least >= c[0] || most <= c[1] {
 			t.Errorf("%v: from %v to %v", c, least, most)
@@ -212,7 +212,7 @@ func TestTheAxisOfAFlatLineHasADecade(t *testing.T) {
 	}
 }
 
-func TestBudget(t *testing.T) {
+func TestBudget_SomeParts_AreWritten(t *testing.T) {
 	const size = `BenchmarkSize/objects=1000000/written-2 1 100 B/object 50 B-information/object 2 of-information 10 B:free 5 B:rest ` +
 		`8 B:events:keys 20 B:events:payload 0.1 B:meta:keys -0.01 B:meta:leaves
 `
@@ -227,7 +227,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-func TestJobs(t *testing.T) {
+func TestJobs_Options_DecidePatternsAndArguments(t *testing.T) {
 	o := options{time: time.Second, count: 3, growth: true, largest: 100_000}
 	all := jobs(chosen(table(o.largest), o), o)
 	var patterns []string
@@ -250,13 +250,13 @@ func TestJobs(t *testing.T) {
 	o.growth = false
 	for _, j := range jobs(chosen(table(o.largest), o), o) {
 		if strings.Contains(j.pattern, "Growth") {
-			t.Errorf("the growth is measured, which nobody asked for: %+v", j)
+			t.Errorf("the growth is measured without -growth: %+v", j)
 		}
 	}
 }
 
-// Whatever the table names is a benchmark of its package.
-func TestTheBenchmarksExist(t *testing.T) {
+// Every benchmark in the table exists in its package.
+func TestGroups_EachBenchmark_Exists(t *testing.T) {
 	have := map[string]bool{}
 	for _, g := range table(1_000_000) {
 		if !have[g.pkg] {
@@ -290,7 +290,7 @@ func benchmarks(t *testing.T, pkg string) (names []string) {
 	return names
 }
 
-func TestOptions(t *testing.T) {
+func TestParseOptions_ValidAndInvalid_ReadOrRejected(t *testing.T) {
 	o, err := parseOptions([]string{"-growth", "-largest", "1e7", "-bench-time", "3s", "-only", "^one"}, io.Discard)
 	if err != nil || o.largest != 10_000_000 || !o.growth || o.time != 3*time.Second || !o.only.MatchString("one draw") {
 		t.Errorf("%+v, %v", o, err)
@@ -305,7 +305,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-func TestNothingToMeasureIsAnError(t *testing.T) {
+func TestRun_NoMatchingRow_IsAnError(t *testing.T) {
 	for only, want := range map[string]bool{"^open, cold": false, "^nothing$": false, "^one draw": true} {
 		groups := chosen(table(1_000_000), options{only: regexp.MustCompile(only)})
 		if got := len(groups) > 0; got != want {
@@ -317,7 +317,7 @@ func TestNothingToMeasureIsAnError(t *testing.T) {
 	}
 }
 
-func TestTheMachineIsDescribed(t *testing.T) {
+func TestDescribe_ThisMachine_HasItsCores(t *testing.T) {
 	text, err := describe(t.Context(), t.TempDir())
 	must(t, err)
 	if !strings.Contains(text, "- cores: ") { // the commit is known only in a checkout
@@ -328,8 +328,8 @@ func TestTheMachineIsDescribed(t *testing.T) {
 	}
 }
 
-// The file in the docs has a place for all that is measured.
-func TestTheFileHasPlacesForTheNumbers(t *testing.T) {
+// The file in the repository has a place for every measurement.
+func TestMeasurementsFile_EachTable_HasAPlace(t *testing.T) {
 	must(t, options{file: filepath.Join("..", "measurements.md"), growth: true, mixed: mixedOptions{length: 1}}.checkFile())
 	other := filepath.Join(t.TempDir(), "other.md")
 	must(t, os.WriteFile(other, []byte("<!-- measured: machine -->\n<!-- end of machine -->\n"), 0o600))

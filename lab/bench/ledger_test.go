@@ -87,7 +87,7 @@ func opened(b *testing.B, path string) *ledger.Ledger {
 	return l
 }
 
-// copied copies a file that is not open.
+// copied copies a closed file.
 func copied(b *testing.B, from string) (to string) {
 	b.Helper()
 	to = from + ".bare"
@@ -101,7 +101,7 @@ func copied(b *testing.B, from string) (to string) {
 	return to
 }
 
-// turns compares two ways to do the same, taken in turns.
+// turns compares two functions that run in turns.
 type turns struct{ ours, bare []time.Duration }
 
 // report reports the median of the ratios, and the median time of one of so many operations.
@@ -118,7 +118,7 @@ func (t *turns) report(b *testing.B, unit string, each int) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// timed returns how long something takes.
+// timed returns the time that a function takes.
 func timed(b *testing.B, do func() error) time.Duration {
 	b.Helper()
 	began := time.Now()

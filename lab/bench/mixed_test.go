@@ -27,7 +27,7 @@ func someMixture() *mixture {
 	return m
 }
 
-func TestTailsOfTheMixedLoad(t *testing.T) {
+func TestMixture_Waits_HaveTails(t *testing.T) {
 	m := someMixture()
 	m.done[releases] = slices.DeleteFunc(m.done[releases], func(h happening) bool { return h.at == 1 })
 	got := tailsOf(m.done[releases])
@@ -41,7 +41,7 @@ func TestTailsOfTheMixedLoad(t *testing.T) {
 	}
 }
 
-func TestTheMixedLoadIsWritten(t *testing.T) {
+func TestMixture_TextAndPicture_HaveEachFigure(t *testing.T) {
 	m := someMixture()
 	if w := m.worst(); w.at != 1 || len(m.seconds()) != 2 {
 		t.Errorf("the worst second is %+v", w)
@@ -74,9 +74,9 @@ func TestTheMixedLoadIsWritten(t *testing.T) {
 	}
 }
 
-// All that is due happens, however slow the machine is; it is written to its places in a file, and
-// nothing else is.
-func TestAMixedLoad(t *testing.T) {
+// All scheduled requests happen, even on a slow machine; the results are written to their places in
+// a file, and nothing else changes.
+func TestRun_MixedLoad_IsWrittenToTheFile(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	file := filepath.Join(t.TempDir(), "page.md")
 	const text = "# Page\n<!-- measured: mixed -->\n<!-- end of mixed -->\n<!-- measured: table -->\nold\n<!-- end of table -->\n"
@@ -99,7 +99,7 @@ func TestAMixedLoad(t *testing.T) {
 	}
 }
 
-func TestLargeRequestsComeOnceAMinute(t *testing.T) {
+func TestSchedule_LargeRequests_ComeOnceAMinute(t *testing.T) {
 	for _, c := range []struct{ length, raised, copied time.Duration }{
 		{10 * time.Second, 10 * time.Second, 10 * time.Second}, {time.Minute, time.Minute, time.Minute}, {10 * time.Minute, time.Minute, 2 * time.Minute},
 	} {
@@ -109,8 +109,8 @@ func TestLargeRequestsComeOnceAMinute(t *testing.T) {
 	}
 }
 
-// The mixed load alone takes its time and no more; with the growth, everything is measured.
-func TestWhatIsMeasuredWithAMixedLoad(t *testing.T) {
+// With the mixed load alone, nothing else is measured; with the growth, everything is.
+func TestOptions_MixedLoad_SelectsTables(t *testing.T) {
 	for args, want := range map[string]bool{"": true, "-growth": true, "-mixed 1m": false, "-mixed 1m -growth": true} {
 		o, err := parseOptions(strings.Fields(args), io.Discard)
 		if err != nil || o.tables() != want {

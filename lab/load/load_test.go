@@ -26,8 +26,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// All objects have their turn before one is asked again, and then at another ε.
-func TestCallsAreAllNew(t *testing.T) {
+// Every object has one request before any has a second, which is at another ε.
+func TestCalls_SeveralRounds_NeverRepeatARequest(t *testing.T) {
 	for _, objects := range []int{1, 2, 7, 1000, 4096} {
 		asked := map[string]bool{}
 		keys := map[string]bool{}
@@ -45,11 +45,11 @@ func TestCallsAreAllNew(t *testing.T) {
 	}
 }
 
-func TestWaits(t *testing.T) {
+func TestWaits_TwoCallers_CountsMissedCalls(t *testing.T) {
 	ms := time.Millisecond
 	each := [][]time.Duration{{1 * ms, 1 * ms, 1 * ms}, {9 * ms}}
-	// Two callers made 4 calls in 9 ms, so that one takes 4.5 ms in the mean. Whoever waited for 9
-	// ms would have called again after 4.5, but no more than that would be left.
+	// Two callers made 4 calls in 9 ms, so that one takes 4.5 ms in the mean. The caller that
+	// waited for 9 ms would have called again after 4.5 and waited for the remaining 4.5.
 	if median, tail := waits(each, turn{took: 9 * ms}); median != ms || tail != 9*ms {
 		t.Errorf("%v, %v", median, tail)
 	}
@@ -59,7 +59,7 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-func TestTimeOfAProcess(t *testing.T) {
+func TestTimeIn_LineOfProc_IsSumOfBothTimes(t *testing.T) {
 	const stat = "12 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 250 13 0 0 20 0"
 	if is := timeIn(stat); is != 2630*time.Millisecond {
 		t.Errorf("%v", is)
@@ -69,7 +69,7 @@ func TestTimeOfAProcess(t *testing.T) {
 	}
 }
 
-func TestTheTable(t *testing.T) {
+func TestTable_SomeMeasurements_HasEachRow(t *testing.T) {
 	one := func(answered int) turn {
 		return turn{answered: answered, took: time.Second, p50: time.Millisecond, p99: 2 * time.Millisecond, server: 10 * time.Millisecond, client: time.Millisecond}
 	}
@@ -85,7 +85,7 @@ func TestTheTable(t *testing.T) {
 	}
 }
 
-func TestOptions(t *testing.T) {
+func TestParseOptions_ValidAndInvalid_ReadOrRejected(t *testing.T) {
 	for _, bad := range []string{"x", "-pairs 0", "-callers 0", "-objects 0", "-objects 40503007", "-turn 1500ms", "-turn 0s", "-client curl", "-x"} {
 		if _, err := parseOptions(strings.Fields(bad), io.Discard); err == nil {
 			t.Errorf("%q is understood", bad)
@@ -101,9 +101,9 @@ func brief(client string) options {
 	return options{callers: 8, objects: 50, pairs: 1, turn: 20 * time.Millisecond, client: client}
 }
 
-// Both ways are measured, and in the end both ledgers have what was asked of them, by whatever
-// client.
-func TestMeasure(t *testing.T) {
+// With each client both kinds of calls are measured, and in the end both ledgers have all responses
+// that were requested.
+func TestMeasure_EachClient_BothLedgersHaveTheRequests(t *testing.T) {
 	program, err := build(t.Context(), t.TempDir())
 	must(t, err)
 	t.Run("go", func(t *testing.T) {
@@ -149,8 +149,8 @@ func measured(t *testing.T, o options) {
 	}
 }
 
-// A ledger that lacks something, or has something that nobody asked for, is found out.
-func TestSettle(t *testing.T) {
+// A ledger that lacks a response, or has one that was not requested, is detected.
+func TestSettle_MissingOrExtraResponse_IsAnError(t *testing.T) {
 	o := brief("go")
 	path := filepath.Join(testenv.TempDir(t), "ledger.db")
 	must(t, create(t.Context(), path, o.objects))
@@ -185,7 +185,7 @@ func TestSettle(t *testing.T) {
 }
 
 // A request that is answered by anything but 200 ends the measurement.
-func TestOnlySuccessCounts(t *testing.T) {
+func TestCall_StatusOtherThan200_IsAnError(t *testing.T) {
 	o := brief("go")
 	path := filepath.Join(testenv.TempDir(t), "ledger.db")
 	must(t, create(t.Context(), path, o.objects))

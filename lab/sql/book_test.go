@@ -18,12 +18,12 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// place opens one and the same database, again and again.
+// place opens the same database each time.
 type place func() (database, error)
 
-// TestTheBooksKeepTheRules holds the ledgers by hand against what the comparison says that they do,
-// on every database that is there.
-func TestTheBooksKeepTheRules(t *testing.T) {
+// TestBook_EachDatabase_KeepsTheRules checks that the ledgers by hand do what the comparison
+// claims, on every database that is installed.
+func TestBook_EachDatabase_KeepsTheRules(t *testing.T) {
 	for name, fresh := range databases(t) {
 		t.Run(name, func(t *testing.T) {
 			for check, test := range map[string]func(*testing.T, place){
@@ -75,7 +75,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// opened opens a book; what it holds is checked at the end.
+// opened opens a book; its content is checked at the end.
 func opened(t *testing.T, at place) *book {
 	t.Helper()
 	db, err := at()
@@ -184,7 +184,7 @@ func testRefusals(t *testing.T, at place) {
 	wantObject(t, b, "bob", "2", "2")
 }
 
-// known says the same of everybody.
+// known reports the same true value for everyone.
 func known(names []string) ([]int, error) { return make([]int, len(names)), nil }
 
 func testBulk(t *testing.T, at place) {
@@ -207,8 +207,8 @@ func testBulk(t *testing.T, at place) {
 	}
 }
 
-// testWhole raises everybody, but the last object, in a part of its own, has a lower cap or
-// ceiling: 2.
+// testWhole raises all objects, but the last one, in a part of its own, has a lower cap or ceiling:
+// 2.
 func testWhole(limit, ceiling string) func(*testing.T, place) {
 	return func(t *testing.T, at place) {
 		b := opened(t, at)
@@ -289,8 +289,8 @@ func testCallers(t *testing.T, at place) {
 		wantObject(t, b, names[i], "1.5", "0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9",
 			"1", "1.1", "1.2", "1.3", "1.4", "1.5")
 	}
-	// Enrolments, and what settles them; a response at each ε; what settles each of the orders that
-	// differ.
+	// Enrolments and the events that settle them; a response at each ε; an event that settles each
+	// of the distinct orders.
 	if want := uint64(len(names) + 1 + 15*each + callers/2*each); b.log.size != want {
 		t.Errorf("%d events, want %d", b.log.size, want)
 	}
@@ -439,7 +439,7 @@ func verify(t *testing.T, db database) {
 	verifyLog(t, db, eventsOf(t, db))
 }
 
-// verifyLog holds the tree against another implementation, and follows the links between events of
+// verifyLog compares the tree with another implementation, and follows the links between events of
 // one object.
 func verifyLog(t *testing.T, db database, events []event) {
 	t.Helper()
@@ -460,7 +460,7 @@ func verifyLog(t *testing.T, db database, events []event) {
 			got = append(got, h[:]...)
 		}
 		if e.number != uint64(i+1) || string(got) != string(e.hashes) {
-			t.Fatalf("event %d stands at place %d, or completes other hashes than it says", e.number, i+1)
+			t.Fatalf("event %d is at position %d, or completes other hashes than it states", e.number, i+1)
 		}
 		stored = append(stored, want...)
 	}
@@ -476,7 +476,7 @@ func verifyLog(t *testing.T, db database, events []event) {
 	must(t, rows.Err())
 }
 
-// linked counts the events that are linked from one on.
+// linked counts the events that are linked, beginning at one of them.
 func linked(events []event, from uint64) (n uint64) {
 	for ; from != 0; from = events[from-1].previous {
 		n++

@@ -14,7 +14,7 @@ import (
 	"gonum.org/v1/plot/plotter"
 )
 
-func TestFormat(t *testing.T) {
+func TestFormat_Path_DecidesByExtension(t *testing.T) {
 	for path, want := range map[string]string{"a.png": "png", "a.b.SVG": "svg", "dir.png/x.svg": "svg"} {
 		if got, err := Format(path); err != nil || got != want {
 			t.Errorf("%q: %q, %v", path, got, err)
@@ -27,7 +27,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-func TestColorsDiffer(t *testing.T) {
+func TestColor_EachNumber_IsDifferent(t *testing.T) {
 	seen := map[string]bool{}
 	for i := range 8 {
 		seen[fmt.Sprint(Color(i))] = true
@@ -47,7 +47,7 @@ func names(ticks []plot.Tick) string {
 	return strings.Join(all, " ")
 }
 
-func TestTicks(t *testing.T) {
+func TestTicks_SomeRanges_AreRound(t *testing.T) {
 	for _, test := range []struct {
 		low, high float64
 		want      string
@@ -97,7 +97,7 @@ func render(t *testing.T, p *plot.Plot, format string) string {
 	return out.String()
 }
 
-func TestPNG(t *testing.T) {
+func TestWrite_PNG_HasSizeAndBackground(t *testing.T) {
 	for _, write := range []func(*bytes.Buffer) error{
 		func(out *bytes.Buffer) error { return WriteWithLegend(out, sample(t), "png", 600, 330) },
 	} {
@@ -138,7 +138,7 @@ func float(t *testing.T, text string) float64 {
 
 // The legend is to the right of all data and below the title, its lines do not overlap, and all is
 // in the picture.
-func TestLegendIsBesideThePlot(t *testing.T) {
+func TestLegend_FourLines_IsBesideTheData(t *testing.T) {
 	svg := render(t, sample(t), "svg")
 	left, top, last := math.Inf(1), 0.0, math.Inf(1)
 	var entries []string
@@ -182,14 +182,14 @@ func TestLegendIsBesideThePlot(t *testing.T) {
 }
 
 // A plot can be written twice.
-func TestWritingLeavesThePlotAlone(t *testing.T) {
+func TestWrite_SecondTime_IsTheSame(t *testing.T) {
 	p := sample(t)
 	if one, two := render(t, p, "svg"), render(t, p, "svg"); one != two || !strings.Contains(two, "long line") {
 		t.Error("the second picture is another one")
 	}
 }
 
-func TestSVGNamesFontsOfTheSameWidth(t *testing.T) {
+func TestWrite_SVG_NamesFontsOfTheSameWidth(t *testing.T) {
 	svg := render(t, sample(t), "svg")
 	all := strings.Count(svg, "font-family:")
 	if good := strings.Count(svg, "font-family:Liberation Serif,Times New Roman,Times,serif;"); good != all || all == 0 {
@@ -197,7 +197,7 @@ func TestSVGNamesFontsOfTheSameWidth(t *testing.T) {
 	}
 }
 
-func TestCanDraw(t *testing.T) {
+func TestCanDraw_UnknownLetters_IsFalse(t *testing.T) {
 	for text, want := range map[string]bool{"": true, "share, % of Größe ε ≥ Ж": true, "是": false, "a\U0001f600": false} {
 		if got := CanDraw(text); got != want {
 			t.Errorf("%q: %t", text, got)
@@ -207,7 +207,7 @@ func TestCanDraw(t *testing.T) {
 
 // The viewer of an SVG may have wider letters than those that the text was measured with: a title
 // that is as wide as it may be is still whole then.
-func TestTheTitleHasRoomInAnyFont(t *testing.T) {
+func TestTitle_WiderFont_IsNotCutOff(t *testing.T) {
 	p := sample(t)
 	p.Title.Text = strings.Repeat("wide ", 16)
 	measured := p.Title.TextStyle.Width(p.Title.Text).Points()

@@ -11,7 +11,7 @@ import (
 
 // Two runs that end alike have no variance, and a logarithmic axis has no 0: the other points are
 // drawn.
-func TestNoVarianceIsDrawn(t *testing.T) {
+func TestDraw_VarianceOfZero_IsLeftOut(t *testing.T) {
 	figure := simulate.Figure{
 		ID: "2b", Title: "title", X: "x", Y: "y", LogY: true,
 		Series: []simulate.Series{

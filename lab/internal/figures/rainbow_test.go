@@ -2,7 +2,7 @@ package figures
 
 import "testing"
 
-func TestSpread(t *testing.T) {
+func TestSpread_SomeNumbers_AscendsFromFirstToLast(t *testing.T) {
 	for _, test := range []struct{ n, most int }{{1, 10}, {2, 10}, {10, 10}, {11, 10}, {1_000_001, 1000}} {
 		got := spread(test.n, test.most)
 		if len(got) != min(test.n, test.most) || got[0] != 0 || got[len(got)-1] != test.n-1 {
@@ -17,7 +17,7 @@ func TestSpread(t *testing.T) {
 }
 
 // Curves whose colours come again have other marks.
-func TestRanksLookDifferent(t *testing.T) {
+func TestRankLook_AllRanks_AreDifferent(t *testing.T) {
 	seen := map[[2]int]bool{}
 	for rank := range MaxCurves {
 		look := rankLook(rank)

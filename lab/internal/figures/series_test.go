@@ -23,7 +23,7 @@ func names(ticks []plot.Tick) string {
 	return strings.Join(all, " ")
 }
 
-func TestLogTicks(t *testing.T) {
+func TestLogTicks_SomeRanges_AreReadable(t *testing.T) {
 	for _, test := range []struct {
 		low, high float64
 		all       int
@@ -45,7 +45,7 @@ func TestLogTicks(t *testing.T) {
 
 // A long line is marked at some of its points, the last among them; points without a line are all
 // marked.
-func TestMarked(t *testing.T) {
+func TestMarked_LongLine_HasSomeMarksAndTheLast(t *testing.T) {
 	line := series{line: true}
 	for _, n := range []int{1, 2, maxMarks, maxMarks + 1, 100, 1000} {
 		points := pairs(make([]float64, n), make([]float64, n))
@@ -61,7 +61,7 @@ func TestMarked(t *testing.T) {
 }
 
 // Curves of different looks are drawn in different ways.
-func TestLooksDiffer(t *testing.T) {
+func TestLook_DifferentRanks_AreDrawnDifferently(t *testing.T) {
 	dashes, shapes := map[string]bool{}, map[string]bool{}
 	for i := range 8 {
 		dashes[fmt.Sprint(look{dash: i}.line(1).Dashes)] = true
@@ -72,7 +72,7 @@ func TestLooksDiffer(t *testing.T) {
 	}
 }
 
-func TestNoPicturesOfNothing(t *testing.T) {
+func TestAdd_EmptySeries_IsAnError(t *testing.T) {
 	for _, s := range []series{{x: []float64{1}, y: []float64{math.NaN()}}, {x: []float64{math.Inf(1)}, y: []float64{1}}} {
 		if err := add(chart.New("", "", ""), s); err == nil {
 			t.Errorf("%+v was drawn", s)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestMount(t *testing.T) {
+func TestMountOf_LongestPath_IsChosen(t *testing.T) {
 	const mounts = "/dev/root / ext4 rw 0 0\ntmpfs /tmp tmpfs rw 0 0\n/dev/vdb /tmpest xfs rw 0 0\nbroken\n"
 	for dir, want := range map[string]string{"/home": "ext4 root", "/tmp": "tmpfs tmpfs", "/tmp/x": "tmpfs tmpfs", "/tmpest/y": "xfs vdb"} {
 		if kind, device := mountOf(dir, mounts); kind+" "+device != want {
@@ -17,7 +17,7 @@ func TestMount(t *testing.T) {
 	}
 }
 
-func TestTheMachineIsDescribed(t *testing.T) {
+func TestDescribe_ThisMachine_HasDiskAndVersion(t *testing.T) {
 	text, err := Describe(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -97,10 +97,10 @@ func exactErrors(t *testing.T, x Experiment) (errors []float64, least float64) {
 	return errors, least
 }
 
-// TestNoAttackBeatsTheBound goes through everything a chain can respond, so it is exact: no way to
-// guess errs less often than Theorem 6.1 says, two of the attacks just as often, and the others
-// more often.
-func TestNoAttackBeatsTheBound(t *testing.T) {
+// TestAttacks_AllRowsOfResponses_NoneIsBelowTheBound enumerates all responses of a chain, so it is
+// exact: no guess errs less often than the bound of Theorem 6.1, two of the attacks exactly as
+// often, and the others more often.
+func TestAttacks_AllRowsOfResponses_NoneIsBelowTheBound(t *testing.T) {
 	binary, err := Binary()
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestNoAttackBeatsTheBound(t *testing.T) {
 	}
 }
 
-func TestGuesses(t *testing.T) {
+func TestGuess_SomeResponses_ErrsAsExpected(t *testing.T) {
 	x := Experiment{Values: make([]string, 3), Levels: levelsOf(t, 1e8, 2e8, 3e8, 4e8)}
 	attacks, err := x.attacks()
 	if err != nil {

@@ -30,7 +30,7 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-func TestExperimentsAreThoseOfThePaper(t *testing.T) {
+func TestExperiments_Parameters_AreThoseOfThePaper(t *testing.T) {
 	binary := must[Experiment](t)(Binary())
 	if !slices.Equal(binary.Holders, []int{400, 600}) || binary.Objects() != 1000 || binary.Guessed() != 400 {
 		t.Errorf("%+v", binary)
@@ -78,7 +78,7 @@ func outside(t *testing.T, r *Result) []Comparison {
 
 // The shares that chains and noisy samplings give have the means and the variances of the theory,
 // and no attack beats the bound.
-func TestMeasurementsAgreeWithTheory(t *testing.T) {
+func TestRun_EachExperiment_AgreesWithTheory(t *testing.T) {
 	for _, x := range []Experiment{smaller(t, Binary, 40, 160), smaller(t, Polychotomous, 20, 40, 60, 80, 100)} {
 		r := must[*Result](t)(x.Run(t.Context(), 600, nil))
 		for _, c := range outside(t, r) {
@@ -94,8 +94,8 @@ func TestMeasurementsAgreeWithTheory(t *testing.T) {
 	}
 }
 
-// How often each attack errs on two values is known exactly.
-func TestAttacksErrAsOftenAsTheyShould(t *testing.T) {
+// For two values, the frequency of errors of each attack is computed exactly.
+func TestRun_Attacks_ErrAsOftenAsEnumerated(t *testing.T) {
 	x := smaller(t, Binary, 100, 100)
 	x.Sampling, x.Shown = nil, nil
 	r := must[*Result](t)(x.Run(t.Context(), 600, nil))
@@ -109,7 +109,7 @@ func TestAttacksErrAsOftenAsTheyShould(t *testing.T) {
 // Noisy sampling is worse than a chain at the same ε, by the ratio of Eqs. (68) and (67). With R
 // runs the ratio of two measured variances has, up to that factor, the F distribution with R−1 and
 // R−1 degrees of freedom.
-func TestNoisySamplingIsWorseByTheRightAmount(t *testing.T) {
+func TestRun_NoisySampling_HasTheRatioOfVariances(t *testing.T) {
 	x := smaller(t, Binary, 40, 60)
 	const runs = 1000
 	r := must[*Result](t)(x.Run(t.Context(), runs, nil))
@@ -125,14 +125,14 @@ func TestNoisySamplingIsWorseByTheRightAmount(t *testing.T) {
 			t.Errorf("round %d: noisy sampling is worse by a factor of %v, want %v (%v to %v)", row.K, got, want, want/wide, want*wide)
 		}
 		if row.K >= 3 && want/wide <= 1 {
-			t.Errorf("round %d: %d runs would not tell a factor of %v from none", row.K, runs, want)
+			t.Errorf("round %d: %d runs would not distinguish a factor of %v from none", row.K, runs, want)
 		}
 	}
 }
 
-// Wrong chains are found out, so that it means something that the real ones are not. Each fault is
+// The checks detect wrong chains, so they would detect a fault in the real ones. Each fault here is
 // so large that it is missed with a probability below 1e-9.
-func TestFaultsAreFound(t *testing.T) {
+func TestRun_WrongChain_IsDetected(t *testing.T) {
 	for name, fault := range map[string]struct {
 		draw  respond
 		shows string // what must be outside
@@ -218,7 +218,7 @@ func first(s *rrchain.Sampler, x *Experiment, level privacy.Epsilon, truth int) 
 }
 
 // A mean that is off by more than the tolerance is outside, and one that is off by less is not.
-func TestToleranceIsThatOfTheNormalDistribution(t *testing.T) {
+func TestTolerance_MeanAndVariance_HaveExactQuantiles(t *testing.T) {
 	tolerance := tolerance{runs: 25, chance: 2 * distuv.UnitNormal.CDF(-3)}
 	c := tolerance.mean(Comparison{Theory: 10}, 4) // the standard error is 2/5
 	wantNear(t, "the lower end", c.Low, 10-3*0.4)
@@ -238,7 +238,7 @@ func TestToleranceIsThatOfTheNormalDistribution(t *testing.T) {
 	}
 }
 
-func TestRunsAreBounded(t *testing.T) {
+func TestRun_NumberOfRuns_IsBounded(t *testing.T) {
 	x := smaller(t, Binary, 1, 1)
 	for _, runs := range []int{math.MinInt, -1, 0, 1, MaxRuns + 1, math.MaxInt} {
 		if _, err := x.Run(t.Context(), runs, nil); !errors.Is(err, ErrRuns) {
@@ -252,7 +252,7 @@ func TestRunsAreBounded(t *testing.T) {
 	}
 }
 
-func TestCancelledRunStops(t *testing.T) {
+func TestRun_CancelledContext_Stops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	runs := 0
 	_, err := smaller(t, Binary, 1, 1).Run(ctx, MaxRuns, func(int, int) {

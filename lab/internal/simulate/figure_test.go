@@ -24,7 +24,7 @@ func figures(t *testing.T, x Experiment, runs int) (*Result, map[string]Figure) 
 	return r, of
 }
 
-func TestFiguresAreComplete(t *testing.T) {
+func TestFigures_EachFigure_IsComplete(t *testing.T) {
 	for _, x := range []Experiment{smaller(t, Binary, 4, 6), smaller(t, Polychotomous, 1, 2, 3, 4, 5)} {
 		_, all := figures(t, x, 5)
 		for id, f := range all {
@@ -51,7 +51,7 @@ func TestFiguresAreComplete(t *testing.T) {
 }
 
 // The theory in the figures is that of the reference numbers, which are for one object.
-func TestFiguresShowTheReferenceNumbers(t *testing.T) {
+func TestFigures_Theory_HasReferenceNumbers(t *testing.T) {
 	x := smaller(t, Binary, 4, 6)
 	_, all := figures(t, x, 5)
 	checked := 0
@@ -86,7 +86,7 @@ func TestFiguresShowTheReferenceNumbers(t *testing.T) {
 }
 
 // The figures show the comparisons: the measured means, and theory with two standard deviations.
-func TestFiguresShowTheComparisons(t *testing.T) {
+func TestFigures_EachComparison_IsShown(t *testing.T) {
 	for _, x := range []Experiment{smaller(t, Binary, 4, 6), smaller(t, Polychotomous, 1, 2, 3, 4, 5)} {
 		r, all := figures(t, x, 5)
 		at := map[string]int{}
@@ -125,7 +125,7 @@ func TestFiguresShowTheComparisons(t *testing.T) {
 
 // What is measured has bars: two standard deviations of the runs to each side, one for attacks, and
 // for a variance the interval outside of which it is with 5 %.
-func TestBars(t *testing.T) {
+func TestBars_MeasuredValues_HaveTheirInterval(t *testing.T) {
 	x := smaller(t, Binary, 4, 6)
 	r, all := figures(t, x, 7)
 	last := len(x.Levels) - 1
@@ -140,8 +140,8 @@ func TestBars(t *testing.T) {
 	chi := distuv.ChiSquared{K: float64(r.Runs - 1)}
 	for _, s := range []Series{all["2b"].Series[0], all["2b"].Series[2]} {
 		for i, y := range s.Y {
-			// If the true variance were at one end, as little, or as much, would be measured in one
-			// case of 40.
+			// With the true variance at one end, such a small, or large, one would be measured in
+			// one case of 40.
 			wantNear(t, s.Name, chi.CDF(chi.K*y/s.High[i]), 0.025)
 			wantNear(t, s.Name, chi.Survival(chi.K*y/s.Low[i]), 0.025)
 		}

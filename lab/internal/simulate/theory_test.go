@@ -52,7 +52,7 @@ func wantNear(t *testing.T, what string, got, want float64) {
 	}
 }
 
-func TestTheoryIsThatOfTheReferenceNumbers(t *testing.T) {
+func TestTheory_ReferenceNumbers_Agree(t *testing.T) {
 	for _, row := range references(t) {
 		alpha, beta, n := decimal(t, row.Alpha), decimal(t, row.Beta), 7
 		given := SamplingEpsilon(alpha, beta, row.K)
@@ -62,22 +62,22 @@ func TestTheoryIsThatOfTheReferenceNumbers(t *testing.T) {
 	}
 }
 
-func TestSamplingEpsilonAtTheEnds(t *testing.T) {
+func TestSamplingEpsilon_ExtremeArguments_AreExact(t *testing.T) {
 	// One sampling and the permanent noise are the same kind of noise one after the other.
 	wantNear(t, "the ε of 1 sampling", SamplingEpsilon(2, 0.5, 1), SamplingEpsilon(0.5, 2, 1))
 	wantNear(t, "the ε of a million samplings", SamplingEpsilon(1.5, 900, 1_000_000), 1.5)
 	wantNear(t, "the ε below two large ones", SamplingEpsilon(900, 900, 1), 900-math.Ln2)
 }
 
-func TestErrorBound(t *testing.T) {
+func TestErrorBound_KnownCases_AreExact(t *testing.T) {
 	wantNear(t, "the bound for 5 values at ε = ln 2", ErrorBound(math.Ln2, 5), 2.0/3)
 	wantNear(t, "the bound for 2 values at ε = 0", ErrorBound(0, 2), 0.5)
 	wantNear(t, "the bound for 4 values at ε = ∞", ErrorBound(math.Inf(1), 4), 0)
 }
 
-// TestNoisySamplingByEnumeration sums over everything that can become of a single bit: the estimate
-// has the bit as its mean, and the variance of Eq. (68).
-func TestNoisySamplingByEnumeration(t *testing.T) {
+// TestNoisySampling_AllOutcomes_HaveMeanAndVariance sums over all outcomes of a single bit: the
+// estimate has the bit as its mean, and the variance of Eq. (68).
+func TestNoisySampling_AllOutcomes_HaveMeanAndVariance(t *testing.T) {
 	s, err := newSampling(1_000_000_000, 500_000_000)
 	if err != nil {
 		t.Fatal(err)

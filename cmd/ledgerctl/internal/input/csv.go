@@ -328,8 +328,8 @@ func (s *sheet) newID(id string, line int) (string, error) {
 	var name *api.NameError
 	switch err := ledger.CheckName("id", id); {
 	case errors.As(err, &name):
-		return "", output.InputError("ids are compared byte by byte: correct the file; CLEAN and TRIM of a spreadsheet "+
-			"remove such characters",
+		return "", output.InputError("ids are compared byte by byte: correct the file; CLEAN and TRIM of a "+
+			"spreadsheet remove such characters",
 			"%s: line %d, column %q: the id has %s (byte %d)", s.file, line, s.title, name.Fault, name.Offset)
 	case err != nil:
 		return "", s.fail("line %d, column %q: the id has %d bytes, which is too long for a name", line, s.title,

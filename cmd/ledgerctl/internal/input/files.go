@@ -25,7 +25,7 @@ import (
 type Role string
 
 const (
-	Reads  Role = "reads"
+	Reads  Role = "reads"  // the command reads it
 	Writes Role = "writes" // the command creates or replaces it
 )
 
@@ -33,7 +33,7 @@ const (
 type Form string
 
 const (
-	ByName  Form = "FILE"
+	ByName  Form = "FILE"      // the flag is the path
 	AtName  Form = "@FILE"     // without an @, the flag is the text itself
 	Labeled Form = "NAME=FILE" // NAME is the name of a key
 )
@@ -51,9 +51,9 @@ func MarkArguments(cmd *cobra.Command, r Role) *cobra.Command {
 
 // Named is a file that a command line names.
 type Named struct {
-	By   string // the flag, or FILE for an argument
-	Path string // "-" for standard input or output
-	Role Role
+	By   string          // the flag, or FILE for an argument
+	Path string          // "-" for standard input or output
+	Role Role            // whether the command reads or writes it
 	Kind ledgerfile.Kind // of a file that is written and belongs to a ledger
 }
 

@@ -36,10 +36,10 @@ const (
 
 // Error is an error with its kind, exit code and hint.
 type Error struct {
-	Kind string // for programs
-	Code ExitCode
-	Hint string // what may help; may be empty
-	Err  error  // what went wrong
+	Kind string   // for programs
+	Code ExitCode // of the program
+	Hint string   // what may help; may be empty
+	Err  error    // what went wrong
 }
 
 // Error implements error. It returns the text of Err.
@@ -325,7 +325,7 @@ func explainReason(reason api.Reason) string {
 type Report struct {
 	Kind    string  `json:"kind"`    // for programs
 	Message string  `json:"message"` // for people
-	Details details `json:"details"`
+	Details details `json:"details"` // the facts of this error
 }
 
 type details struct {
