@@ -89,8 +89,8 @@ func (l *Ledger) checkFile(ctx context.Context) error {
 	return l.engine.View(ctx, func(*state.State) error { return nil })
 }
 
-// stopReasonOr returns why the ledger has stopped or was closed, if it has. Otherwise it returns err,
-// because an error of the file explains less.
+// stopReasonOr returns why the ledger has stopped or was closed, if it has. Otherwise it returns
+// err, because an error of the file explains less.
 func (l *Ledger) stopReasonOr(err error) error {
 	return cmp.Or(l.engine.Queue.Check(), err)
 }

@@ -321,7 +321,7 @@ func openClaimed(
 // without a journal.
 func openStore(ctx context.Context, s kv.Store, options Options) (*Ledger, error) {
 	if options.Journal != nil || options.Standby {
-		return nil, errs.Invalid("a ledger in memory has no journal: Options.Journal and Options.Standby must not be set")
+		return nil, errs.Invalid("a ledger in memory has no journal: leave Options.Journal and Options.Standby unset")
 	}
 	l, err := readStore(ctx, s, nil, options)
 	if err != nil {

@@ -47,7 +47,7 @@ type storedRecord struct{ key, end int }
 type foundLevel struct {
 	nameEnd int // the end of the object's name in names
 	epsilon privacy.Epsilon
-	index   int // as in event.Value; aRow for the next of the unary responses
+	index   int // as in event.Value; inRows for the next of the unary responses
 	event   uint64
 }
 
@@ -65,9 +65,9 @@ const (
 // others compensate for different speeds of these three steps.
 const levelsAhead = 8
 
-// namesPerString is the number of names that share the memory of one string. A string for each name would
-// take as long as reading and checking the chains. If more names shared a string, a caller that
-// keeps one name would keep all of them in memory.
+// namesPerString is the number of names that share the memory of one string. A string for each name
+// would take as long as reading and checking the chains. If more names shared a string, a caller
+// that keeps one name would keep all of them in memory.
 const namesPerString = 64
 
 // Each calls visit for each object outside of any snapshot, until visit returns false. visit must

@@ -112,7 +112,8 @@ func (r *objectReader) readFrom(s *state.State) error {
 	case !r.known:
 		return fmt.Errorf("object %q: %w", r.name, api.ErrUnknown)
 	case uint64(len(r.out.Chains)) != r.object.Chains:
-		return errs.Corrupt(nil, "object %q: %d chains are stored, its record counts %d", r.name, len(r.out.Chains), r.object.Chains)
+		return errs.Corrupt(nil, "object %q: %d chains are stored, its record counts %d",
+			r.name, len(r.out.Chains), r.object.Chains)
 	}
 	held, err := rules.HeldBudget(s, r.name, r.object)
 	r.out.Held, r.out.Remaining = held, state.Minus(r.out.Remaining, held)
@@ -155,7 +156,8 @@ func (r *objectReader) begin(key, value []byte) error {
 // addChain adds the chain in the question whose number is in the key of a record.
 func (r *objectReader) addChain(member []byte) error {
 	if !r.known || len(member) != 4 {
-		return errs.Corrupt(nil, "object %q: a membership record is without its object, or has the invalid key suffix %x", r.name, member)
+		return errs.Corrupt(nil, "object %q: a membership record has no object, or the invalid key suffix %x",
+			r.name, member)
 	}
 	c, err := r.ledger.chainState(r.state, binary.BigEndian.Uint32(member), r.name, r.object)
 	r.out.Chains = append(r.out.Chains, c)

@@ -50,8 +50,8 @@ type tallySum struct {
 func (c *tallySum) Add(key state.TallyKey, t state.Tally, taken func(state.Tallied) uint64) error {
 	m := countedOutputs(c.Question, key.Epsilon)
 	if int(key.Value) >= m || c.Question.Encoding == "unary" && key.Value != 0 {
-		return errs.Corrupt(nil, "question %q has %d possible responses at ε=%s, and a tally of response %d", c.Question.Name,
-			m, key.Epsilon, key.Value)
+		return errs.Corrupt(nil, "question %q has %d possible responses at ε=%s, and a tally of response %d",
+			c.Question.Name, m, key.Epsilon, key.Value)
 	}
 	if err := t.Fit(c.Question); err != nil {
 		return err

@@ -68,8 +68,8 @@ func (l *Ledger) verify(ctx context.Context, r api.VerifyRequest, at audit.Pace)
 	return api.Verification{Head: done.Head, Objects: done.Objects, Problems: done.Problems}, err
 }
 
-// verifySound verifies a ledger, and returns the first problem as an error. It ignores problems of kind
-// clock, because events with a wrong time must be kept all the same.
+// verifySound verifies a ledger, and returns the first problem as an error. It ignores problems of
+// kind clock, because events with a wrong time must be kept all the same.
 func (l *Ledger) verifySound(ctx context.Context, progress func(done, total uint64)) (api.Verification, error) {
 	problems, first := 0, ""
 	found, err := l.Verify(ctx, api.VerifyRequest{Progress: progress, Report: func(p api.Finding) {

@@ -19,7 +19,8 @@ func SocketPath(address string) (path string, isSocket bool, err error) {
 	case !isSocket:
 		return "", false, nil
 	case path == "":
-		return "", true, fmt.Errorf("%w: the address unix: has no path; an example is unix:panel.db.sock", api.ErrInvalid)
+		return "", true, fmt.Errorf("%w: the address unix: has no path; an example is unix:panel.db.sock",
+			api.ErrInvalid)
 	case path[0] == '@':
 		return "", true, fmt.Errorf("%w: the address %s: abstract sockets are not supported, because any local user "+
 			"can bind one; write unix:./%s for a file of that name", api.ErrInvalid, address, path)

@@ -14,8 +14,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// maxValueBytes is the maximum number of bytes that a source of true values may answer for each value. A
-// value has at most 256 bytes.
+// maxValueBytes is the maximum number of bytes that a source of true values may answer for each
+// value. A value has at most 256 bytes.
 const maxValueBytes = 2 << 10
 
 // TruthsAt returns a source of true values that asks a URL. The URL comes from the host, never
@@ -29,7 +29,7 @@ func TruthsAt(at, token string) (api.TruthFunc, error) {
 	case err != nil:
 		return nil, errors.New("the URL of the source of true values is malformed")
 	case u.User != nil || u.Fragment != "" || u.Host == "":
-		return nil, errors.New("the URL of the source of true values must have a host, and neither a user nor a fragment")
+		return nil, errors.New("the URL of the source of true values must have a host, and no user or fragment")
 	case u.Scheme != "https" && (u.Scheme != "http" || !IsLoopback(u.Hostname())):
 		return nil, errors.New("the URL of the source of true values must be https://, or http:// on this machine")
 	}
@@ -75,7 +75,8 @@ func requestValues(client *http.Client, request *http.Request, n int) ([]string,
 		return nil, errors.New("the answer of the source of true values is not {\"values\": […]}, or is too long")
 	}
 	if len(answer.Values) != n {
-		return nil, fmt.Errorf("the source of true values answered with %d values for %d objects", len(answer.Values), n)
+		return nil, fmt.Errorf("the source of true values answered with %d values for %d objects",
+			len(answer.Values), n)
 	}
 	return answer.Values, nil
 }

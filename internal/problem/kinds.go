@@ -87,7 +87,8 @@ type class struct {
 	hint   string
 }
 
-// classes returns all kinds. The kind of an error is that of the first class whose target it matches.
+// classes returns all kinds. The kind of an error is that of the first class whose target it
+// matches.
 func classes() []class {
 	all := []class{
 		{Unexpected, unexpected, 500, "unexpected", nil, again},
@@ -115,7 +116,8 @@ func classes() []class {
 			"check that the table is complete; if it is, set gone to the number of objects without a row"},
 		{Held, unexpected, 503, "bytes to be destroyed are still in the journal", &journal.HeldError{},
 			"provide what is missing; then " + again},
-		{Forgotten, refusal, 410, "forgotten", api.ErrForgotten, "the responses of the object were destroyed, and cannot be restored"},
+		{Forgotten, refusal, 410, "forgotten",
+			api.ErrForgotten, "the responses of the object were destroyed, and cannot be restored"},
 		{WrongClock, misuse, 503, "the server's clock is wrong", api.ErrClock,
 			"set the server's clock, or confirm it when the ledger is opened"},
 		{TruthKey, misuse, 409, "no truth key", api.ErrTruthKey,
@@ -147,7 +149,7 @@ const again = "repeat the request with its key"
 func servedClasses() []class {
 	return []class{
 		{TruthNeeded, misuse, 409, "true values are needed", api.ErrTruthLater,
-			`repeat the request with its key, and with the values of the objects in needs as "truths"; "" means no value`},
+			`repeat the request with its key, and with the values of those in needs as "truths"; "" means no value`},
 		{TruthFailed, unexpected, 502, "the source of true values failed", api.ErrTruthFailed, again},
 		{SignerFailed, unexpected, 502, "the signer failed", api.ErrSigner,
 			"nothing was signed or returned; repeat the request when the signer works"},

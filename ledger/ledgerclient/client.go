@@ -174,7 +174,8 @@ func (c *Client) request(ctx context.Context, m message) (*http.Request, error) 
 		// request.
 		text, err := json.Marshal(m.body, json.FormatNilSliceAsNull(true))
 		if err != nil {
-			return nil, fmt.Errorf("%w: the request has a text that is not UTF-8, or a number that JSON does not have", api.ErrInvalid)
+			return nil, fmt.Errorf("%w: the request has a text that is not UTF-8, or a number that JSON does not have",
+				api.ErrInvalid)
 		}
 		body = bytes.NewReader(text)
 	}

@@ -18,7 +18,8 @@ const (
 	// perObject is more than an answer contains about one object: its name, its refusals, and its
 	// entries in lists, in JSON with each byte escaped.
 	perObject = 16 << 10
-	// largeAnswer is more than any answer that lists the maximum number of objects, questions or buyers.
+	// largeAnswer is more than any answer that lists the maximum number of objects, questions or
+	// buyers.
 	largeAnswer = 512 << 20
 )
 

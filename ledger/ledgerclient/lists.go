@@ -85,8 +85,8 @@ func (c *Client) Refusals(ctx context.Context, key string, from uint64) iter.Seq
 	return list[event.Event](ctx, c, "/v1/refusals", query("key", key, "from", from), smallAnswer)
 }
 
-// maxSilence is how long a client waits for anything in a stream before it considers the server dead.
-// The server sends keep-alive comments more often.
+// maxSilence is how long a client waits for anything in a stream before it considers the server
+// dead. The server sends keep-alive comments more often.
 const maxSilence = time.Minute
 
 // Watch is [ledger.Ledger.Watch]. If the connection breaks, it ends with a problem of the kind
@@ -154,7 +154,8 @@ func part[T any](
 	ctx context.Context, c *Client, path string, of url.Values, after string, limit int,
 ) (found []T, next string, err error) {
 	if limit < 1 {
-		return nil, "", fmt.Errorf("%w: a page of a list has the limit %d: it must be at least 1", api.ErrInvalid, limit)
+		return nil, "", fmt.Errorf("%w: a page of a list has the limit %d: it must be at least 1",
+			api.ErrInvalid, limit)
 	}
 	if of == nil {
 		of = url.Values{}
@@ -183,7 +184,8 @@ func numberedPart[T any](
 		return found, 0, err
 	}
 	if next, err = strconv.ParseUint(cursor, 10, 64); err != nil {
-		return nil, 0, unreachable(ctx, fmt.Errorf("the answer cannot be decoded: the next page begins at %.100q", cursor))
+		return nil, 0, unreachable(ctx, fmt.Errorf("the answer cannot be decoded: the next page begins at %.100q",
+			cursor))
 	}
 	return found, next, nil
 }

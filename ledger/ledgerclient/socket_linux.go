@@ -40,8 +40,8 @@ func checkServer(c net.Conn, path string) error {
 
 func runsAsTrusted(uid uint32) bool { return uid == 0 || uid == uint32(os.Geteuid()) }
 
-// checkOnlyWriters returns an error if users other than uid, root and this user can write to a directory on
-// the way to path. The caller that chose the path trusts the users who can.
+// checkOnlyWriters returns an error if users other than uid, root and this user can write to a
+// directory on the way to path. The caller that chose the path trusts the users who can.
 func checkOnlyWriters(uid uint32, path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
-// truthRequest sends a request whose draws may need true values. It repeats the request with the values
-// that the server asks for, until the server asks for none.
+// truthRequest sends a request whose draws may need true values. It repeats the request with the
+// values that the server asks for, until the server asks for none.
 type truthRequest struct {
 	truth api.TruthFunc
 	send  func(truths map[string]httpapi.Truths) error // true values by question
@@ -32,7 +32,7 @@ func (r truthRequest) run(ctx context.Context) error {
 			return err
 		}
 		if r.truth == nil {
-			return fmt.Errorf("%w: a draw needs true values, and neither the request nor the server has a source of them",
+			return fmt.Errorf("%w: a draw needs true values, and neither the request nor the server has a source",
 				api.ErrInvalid)
 		}
 		values, err := r.ask(ctx, p.Needs, known)
@@ -98,7 +98,8 @@ func (r truthRequest) valuesOf(ctx context.Context, question string, objects []s
 	values, err := r.truth(ctx, question, slices.Clone(objects))
 	switch ended := ctx.Err(); {
 	case ended != nil:
-		return nil, fmt.Errorf("the context of the request ended during the call of its source of true values: %w", ended)
+		return nil, fmt.Errorf("the context of the request ended during the call of its source of true values: %w",
+			ended)
 	case err != nil:
 		return nil, errs.OfSource(err)
 	case len(values) != len(objects):

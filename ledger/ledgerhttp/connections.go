@@ -179,8 +179,8 @@ func (l *connectionLimiter) drop(c *boundConn) {
 	_ = c.Conn.Close()
 }
 
-// setState sets the state of a connection. In any state but active, the connection joins the waiting
-// lists of its groups.
+// setState sets the state of a connection. In any state but active, the connection joins the
+// waiting lists of its groups.
 func (l *connectionLimiter) setState(c *boundConn, state int) {
 	for i, element := range c.elements {
 		c.groups[i].waiting[c.state].Remove(element)
@@ -240,9 +240,9 @@ func (c *boundConn) Close() error {
 	return c.Conn.Close()
 }
 
-// admitConnection records that the gate has admitted a request of a principal on the connection of ctx. It
-// returns false if the principal already has as many proven connections as are still free for
-// callers without priority. So one principal holds at most half of them. The connection is then
+// admitConnection records that the gate has admitted a request of a principal on the connection of
+// ctx. It returns false if the principal already has as many proven connections as are still free
+// for callers without priority. So one principal holds at most half of them. The connection is then
 // unproven, and must be closed after the answer. It returns true if ctx has no bounded connection.
 func admitConnection(ctx context.Context, by Holder) bool {
 	c, is := ctx.Value(connectionKey{}).(*boundConn)

@@ -105,7 +105,7 @@ func New(l *ledger.Ledger, o Options) (*Handler, error) {
 		h.mux.HandleFunc(at, func(w http.ResponseWriter, r *http.Request) {
 			list := strings.Join(allowed, ", ")
 			w.Header().Set("Allow", list)
-			h.fail(newWriter(w, h.limits), roleOperator, problem.New(problem.Method, "this path has only the methods %s", list))
+			h.fail(newWriter(w, h.limits), roleOperator, problem.New(problem.Method, "this path has only %s", list))
 		})
 	}
 	h.mux.HandleFunc("GET /healthz", h.serveHealthz)
@@ -280,7 +280,8 @@ func (c *call) run() error {
 	return c.send(c.ctx(), result)
 }
 
-// setEventHeader sets, on a standby, the header with the number of events that the answer is based on.
+// setEventHeader sets, on a standby, the header with the number of events that the answer is based
+// on.
 func (c *call) setEventHeader() {
 	if !c.handler.isStandby.Load() {
 		return
@@ -397,9 +398,9 @@ func (h *Handler) fail(out *writer, role string, err error) {
 	out.problem(p)
 }
 
-// problemFor returns the problem of an error as a caller with this role may see it. It logs a failure of
-// the server itself, unless the caller has gone. Only an operator sees the reason of such a
-// failure.
+// problemFor returns the problem of an error as a caller with this role may see it. It logs a
+// failure of the server itself, unless the caller has gone. Only an operator sees the reason of
+// such a failure.
 func (h *Handler) problemFor(role string, err error) *api.Problem {
 	p := *problem.Of(err)
 	if p.Status >= http.StatusInternalServerError && p.Kind != problem.Interrupted {

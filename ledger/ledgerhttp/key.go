@@ -25,7 +25,7 @@ func keyOf(h http.Header) (string, *api.Problem) {
 	given := h.Values(httpapi.KeyHeader)
 	switch {
 	case len(given) == 0 || given[0] == "":
-		return bad("the header " + httpapi.KeyHeader + " is missing: use an id of its own for each request, such as that of your order")
+		return bad("the header " + httpapi.KeyHeader + " is missing: use a new id for each, such as that of your order")
 	case len(given) > 1:
 		return bad("the header " + httpapi.KeyHeader + " occurs twice")
 	}
@@ -116,8 +116,8 @@ func (c *call) shownKey(key string) string {
 	return ""
 }
 
-// withGivenKey returns the problem of a key conflict with the idempotency key as the caller sent it.
-// Other problems are returned as they are.
+// withGivenKey returns the problem of a key conflict with the idempotency key as the caller sent
+// it. Other problems are returned as they are.
 func (c *call) withGivenKey(p *api.Problem) *api.Problem {
 	if p.Kind != problem.KeyConflict || p.Key != c.key || c.key == c.givenKey {
 		return p

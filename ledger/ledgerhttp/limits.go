@@ -87,7 +87,7 @@ type principal struct {
 func (h Holder) principal() principal { return principal{h.Role, cmp.Or(h.Whom, h.Name)} }
 
 // maxPrincipals is how many principals each rate limit remembers. When there are more, all are
-// forgotten, and start with full purses.
+// forgotten, and start with full buckets.
 const maxPrincipals = 1 << 14
 
 // personRate and personBurst limit the requests of a person, if they are less than Rate and Burst.
@@ -143,7 +143,7 @@ func (g *gates) enter(by Holder, r *route) (leave func(), err error) {
 	return g.running.enter(by)
 }
 
-// The sides of a room. Each side has places of its own.
+// The sides of a quota. Each side has units of its own.
 const (
 	ofOthers = iota
 	ofOperators
@@ -151,10 +151,10 @@ const (
 	sides
 )
 
-// metricsShare is the divisor for metrics: they have 1/metricsShare of the places of a room.
+// metricsShare is the divisor for metrics: they have 1/metricsShare of the units of a quota.
 const metricsShare = 16
 
-// sideOf returns the side of a room that serves a role.
+// sideOf returns the side of a quota that serves a role.
 func sideOf(role string) int {
 	switch role {
 	case roleOperator:
@@ -165,27 +165,27 @@ func sideOf(role string) int {
 	return ofOthers
 }
 
-// quota is a bounded number of places: requests of one kind, or bytes.
+// quota is a bounded number of units: requests of one kind, or bytes.
 type quota struct {
 	kind                  string
 	perSide, perPrincipal int // the maximum of a side, and of one principal
 	mu                    sync.Mutex
 	taken                 int // on all sides
 	sides                 [sides]int
-	byPrincipal           map[principal]int // places taken, by principal; no entry is 0
+	byPrincipal           map[principal]int // units taken, by principal; no entry is 0
 }
 
 func newQuota(kind string, most, each int) *quota {
 	return &quota{kind: kind, perSide: most, perPrincipal: each, byPrincipal: map[principal]int{}}
 }
 
-// enter takes one place, and returns the function that releases it.
+// enter takes one unit, and returns the function that releases it.
 func (q *quota) enter(by Holder) (leave func(), err error) {
 	h := &quotaShare{quota: q, by: by}
 	return h.release, h.grow(1)
 }
 
-// bound returns how many places are free on the side of a caller, and how many places the caller
+// bound returns how many units are free on the side of a caller, and how many units the caller
 // may have in all.
 func (q *quota) bound(by Holder) (free, each int) {
 	side := sideOf(by.Role)
@@ -198,14 +198,14 @@ func (q *quota) bound(by Holder) (free, each int) {
 	return free, q.perPrincipal
 }
 
-// quotaShare is a number of places that a caller has taken in a room.
+// quotaShare is a number of units of a quota that a caller has taken.
 type quotaShare struct {
 	quota *quota
 	by    Holder
 	n     int
 }
 
-// grow takes n more places, or returns an error and takes none.
+// grow takes n more units, or returns an error and takes none.
 func (s *quotaShare) grow(n int) error {
 	q, p := s.quota, s.by.principal()
 	q.mu.Lock()
@@ -215,13 +215,14 @@ func (s *quotaShare) grow(n int) error {
 	case n > free:
 		return problem.New(problem.Busy, "the limit of %s in progress is reached", q.kind)
 	case q.byPrincipal[p] > each-n:
-		return problem.New(problem.TooMany, "this caller has %d %s in progress, as many as it may have now", q.byPrincipal[p], q.kind)
+		return problem.New(problem.TooMany, "this caller has %d %s in progress, as many as it may have now",
+			q.byPrincipal[p], q.kind)
 	}
 	q.add(s, n)
 	return nil
 }
 
-// add changes the number of places of a hold by n. The caller holds r.mu.
+// add changes the number of units of a share by n. The caller holds q.mu.
 func (q *quota) add(h *quotaShare, n int) {
 	p := h.by.principal()
 	h.n += n
@@ -232,7 +233,7 @@ func (q *quota) add(h *quotaShare, n int) {
 	}
 }
 
-// release returns all places of the hold. Further calls do nothing.
+// release returns all units of the share. Further calls do nothing.
 func (s *quotaShare) release() {
 	s.quota.mu.Lock()
 	defer s.quota.mu.Unlock()

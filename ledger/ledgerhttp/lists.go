@@ -132,8 +132,8 @@ func accepts(r *http.Request, media string) bool {
 	return strings.Contains(strings.Join(r.Header.Values("Accept"), ","), media)
 }
 
-// forRequest returns the route as it applies to a request. A list that is sent as a stream counts as a
-// stream.
+// forRequest returns the route as it applies to a request. A list that is sent as a stream counts
+// as a stream.
 func (r *route) forRequest(request *http.Request) *route {
 	asks := func(media string) bool { return accepts(request, media) }
 	if r.item == nil || !slices.ContainsFunc(r.media[1:], asks) {

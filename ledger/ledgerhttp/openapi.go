@@ -33,8 +33,8 @@ func newDescription() (description, error) {
 	return description{text.Bytes(), `"` + hashText(text.String()) + `"`}, nil
 }
 
-// serveDocument sends the API document. It allows little more time than the slowest permitted reader
-// needs, and then closes the connection, because the caller may have no token.
+// serveDocument sends the API document. It allows little more time than the slowest permitted
+// reader needs, and then closes the connection, because the caller may have no token.
 func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request) {
 	out := newWriter(w, h.limits)
 	out.shortenDeadline()

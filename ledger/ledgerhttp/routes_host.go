@@ -52,8 +52,8 @@ func enroll(c *call, in httpapi.Enrolment) (api.EnrollResult, error) {
 	return c.ledger().Enroll(c.ctx(), r)
 }
 
-// checkTermsOfEach returns an error unless there are terms for exactly the enrolled objects. An object
-// without terms would have no limit.
+// checkTermsOfEach returns an error unless there are terms for exactly the enrolled objects. An
+// object without terms would have no limit.
 func checkTermsOfEach(in httpapi.Enrolment) error {
 	for _, object := range in.Objects {
 		if _, there := in.Terms[object]; !there {

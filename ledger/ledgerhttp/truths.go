@@ -32,9 +32,9 @@ func (c *call) truthsOf(given map[string]httpapi.Truths) *truthSource {
 	return c.truthSource
 }
 
-// checkTruths returns an error if a caller other than an operator sends true values although the host
-// has a source of them. A ledger with a truth key refuses a value other than the one of the first
-// draw. So a caller that sends values could find the true value by trying.
+// checkTruths returns an error if a caller other than an operator sends true values although the
+// host has a source of them. A ledger with a truth key refuses a value other than the one of the
+// first draw. So a caller that sends values could find the true value by trying.
 func (c *call) checkTruths(truths httpapi.Truths) error {
 	if len(truths) == 0 || c.holder.Role == roleOperator || c.handler.options.Truth == nil {
 		return nil

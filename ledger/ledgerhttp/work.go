@@ -17,19 +17,19 @@ import (
 // request of 80 bytes may be about all objects.
 //
 // A small request never waits. For a request that only reads, this is found out by running it: if
-// it reads more than fewRecords, it is stopped, and starts again as a large request. For a request
-// that changes the ledger, it is estimated before, from the objects that it names. A large request
-// takes its estimated records from the purse of its principal, and waits for a turn. Few large
-// requests compute at a time. One principal has at most half of the turns, and waiting principals
-// are served in rotation. After the request, the purse is corrected by the records that were
-// really read.
+// it reads more than maxSmallRecords, it is stopped, and starts again as a large request. For a
+// request that changes the ledger, it is estimated before, from the objects that it names. A large
+// request takes its estimated records from the token bucket of its principal, and waits for a slot.
+// Few large requests compute at a time. One principal has at most half of the slots, and waiting
+// principals are served in rotation. After the request, the bucket is corrected by the records that
+// were really read.
 
 const (
 	// maxSmallRecords is the maximum number of records that a small request reads.
 	maxSmallRecords = 4096
 	// recordsEach is the estimated number of records that are read for each object of a panel.
 	recordsEach = 3
-	// maxWaiting is how many requests of one principal may wait for a turn, in addition to those
+	// maxWaiting is how many requests of one principal may wait for a slot, in addition to those
 	// that may have one.
 	maxWaiting = 32
 )
@@ -37,9 +37,9 @@ const (
 // effort is the work of a call, in records read.
 type effort struct {
 	meter       state.Meter
-	taken       int64  // records already taken from the purse of the principal
-	mustSettle  bool   // settle must take the records that were read from the purse
-	releaseSlot func() // releases the turn; nil if the call has none
+	taken       int64  // records already taken from the bucket of the principal
+	mustSettle  bool   // settleRecords must take the records that were read
+	releaseSlot func() // releases the slot; nil if the call has none
 }
 
 // isReadOnly reports whether a route changes nothing, so that it can be stopped and run again.
@@ -47,7 +47,7 @@ func (r *route) isReadOnly() bool {
 	return !r.needsKey && !r.isLong && !slices.Contains([]string{"reconcile", "takeOver"}, r.id)
 }
 
-// compute runs a call within the limits on records, and releases its turn.
+// compute runs a call within the limits on records, and releases its slot.
 func (c *call) compute() (any, error) {
 	c.request = c.request.WithContext(state.WithMeter(c.ctx(), &c.effort.meter))
 	defer c.releaseSlot()
@@ -55,7 +55,7 @@ func (c *call) compute() (any, error) {
 	case c.route.copiesFile:
 		return c.route.serve(c) // copies have a limit of their own
 	case c.route.isLong:
-		if err := c.takeRecords(1); err != nil { // settle takes the rest at the end, when the number is known
+		if err := c.takeRecords(1); err != nil { // settleRecords takes the rest at the end, when the number is known
 			return nil, err
 		}
 		return c.route.serve(c)
@@ -84,8 +84,8 @@ func (c *call) compute() (any, error) {
 	return c.route.serve(c)
 }
 
-// computeLarge runs a call of about so many records, after taking them from the purse and waiting
-// for a turn.
+// computeLarge runs a call of about so many records, after taking them from the bucket and waiting
+// for a slot.
 func (c *call) computeLarge(records int64) (result any, err error) {
 	if err := c.takeRecords(records); err != nil {
 		return nil, err
@@ -96,8 +96,8 @@ func (c *call) computeLarge(records int64) (result any, err error) {
 	return c.route.serve(c)
 }
 
-// takeRecords takes records from the purse of the principal. If the purse has too few, it returns an
-// error, and sets Retry-After to when there will be enough.
+// takeRecords takes records from the token bucket of the principal. If the bucket has too few, it
+// returns an error, and sets Retry-After to when there will be enough.
 func (c *call) takeRecords(records int64) error {
 	wait := time.Duration(0)
 	if c.holder.Role != roleOperator {
@@ -107,14 +107,14 @@ func (c *call) takeRecords(records int64) error {
 		c.effort.taken, c.effort.mustSettle = c.effort.taken+records, true
 		return nil
 	}
-	// The records that were already read are still owed, see settle.
+	// The records that were already read are still owed, see settleRecords.
 	c.out.Header().Set("Retry-After", strconv.FormatFloat(math.Ceil(wait.Seconds()), 'f', 0, 64))
 	const what = "this request reads about %d records, more than this caller may read now; its limit is %v per second"
 	return problem.New(problem.TooMany, what, records, c.handler.limits.Records)
 }
 
-// settleRecords corrects the purse of the principal by the difference between the records that the call
-// read and those that were taken before.
+// settleRecords corrects the token bucket of the principal by the difference between the records
+// that the call read and those that were taken before.
 func (c *call) settleRecords() {
 	if c.effort.mustSettle && c.holder.Role != roleOperator {
 		c.handler.gates.records.settle(c.holder.principal(), float64(c.effort.meter.Records()-c.effort.taken))
@@ -122,7 +122,7 @@ func (c *call) settleRecords() {
 	c.effort.mustSettle = false
 }
 
-// releaseSlot releases the turn of the call, if it has one.
+// releaseSlot releases the slot of the call, if it has one.
 func (c *call) releaseSlot() {
 	if leave := c.effort.releaseSlot; leave != nil {
 		c.effort.releaseSlot = nil
@@ -159,18 +159,18 @@ func (c *call) reserved() int64 {
 	return int64(min(r.Objects, math.MaxInt32)) + int64(len(r.Refused))
 }
 
-// rateLimiter limit the rate at which each principal does something, as a token bucket for each
+// rateLimiter limits the rate at which each principal does something, with a token bucket for each
 // principal.
 type rateLimiter struct {
 	rate    float64 // refill per second
-	burst   float64 // capacity of a purse
+	burst   float64 // capacity of a bucket
 	now     func() time.Time
 	mu      sync.Mutex
 	buckets map[principal]*tokenBucket
 }
 
-// tokenBucket is the token bucket of one principal. A negative value is a debt, which is at most the
-// capacity.
+// tokenBucket is the token bucket of one principal. A negative value is a debt, which is at most
+// the capacity.
 type tokenBucket struct {
 	tokens float64
 	at     time.Time // time of the last update of has
@@ -180,9 +180,9 @@ func newRateLimiter(rate, burst float64, now func() time.Time) *rateLimiter {
 	return &rateLimiter{rate: rate, burst: burst, now: now, buckets: map[principal]*tokenBucket{}}
 }
 
-// take takes n from the purse of a principal, and returns 0. If the purse has less than n, it
+// take takes n from the bucket of a principal, and returns 0. If the bucket has less than n, it
 // takes nothing, and returns the time until it will have n. If n is more than the capacity, that
-// is the time until the purse is full.
+// is the time until the bucket is full.
 func (l *rateLimiter) take(by principal, n float64) (wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -194,19 +194,19 @@ func (l *rateLimiter) take(by principal, n float64) (wait time.Duration) {
 	return 0
 }
 
-// settle takes more from the purse of a principal, or puts the amount back if it is negative.
+// settle takes more from the bucket of a principal, or puts the amount back if it is negative.
 func (l *rateLimiter) settle(by principal, more float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.spend(l.filled(by), more)
 }
 
-// spend takes n from a purse, within its bounds. A negative n refills it.
+// spend takes n from a bucket, within its bounds. A negative n refills it.
 func (l *rateLimiter) spend(one *tokenBucket, n float64) {
 	one.tokens = min(max(one.tokens-n, -l.burst), l.burst)
 }
 
-// filled returns the purse of a principal after adding the refill since its last use.
+// filled returns the bucket of a principal after adding the refill since its last use.
 func (l *rateLimiter) filled(by principal) *tokenBucket {
 	now := l.now()
 	one := l.buckets[by]
@@ -222,28 +222,28 @@ func (l *rateLimiter) filled(by principal) *tokenBucket {
 	return one
 }
 
-// slots limit how many large requests compute at a time. Waiting principals are served in
+// slots limits how many large requests compute at a time. Waiting principals are served in
 // rotation. So a principal with many requests delays the others by no more than one request each
 // time.
 type slots struct {
-	all    chan struct{} // one element for each turn in use
+	all    chan struct{} // one element for each slot in use
 	mu     sync.Mutex
-	queues map[principal]*waitQueue // principals that have a turn or wait for one
+	queues map[principal]*waitQueue // principals that have a slot or wait for one
 }
 
-// waitQueue holds the requests of one principal. A waiting request acquires three semaphores in order:
-// a turn of the principal, the head of the principal's line, and a turn of all.
+// waitQueue has the requests of one principal. A waiting request acquires three semaphores in
+// order: a slot of the principal, the head of the queue, and a slot of all.
 type waitQueue struct {
-	requests int           // number of requests that have a turn or wait for one
-	own      chan struct{} // one element for each turn that the principal has, or is about to get
-	head     chan struct{} // one element while a request of the principal waits for a turn of all
+	requests int           // number of requests that have a slot or wait for one
+	own      chan struct{} // one element for each slot that the principal has, or is about to get
+	head     chan struct{} // one element while a request of the principal waits for a slot of all
 }
 
 func newSlots(most int) *slots {
 	return &slots{all: make(chan struct{}, most), queues: map[principal]*waitQueue{}}
 }
 
-// each returns how many turns one principal may have at a time.
+// each returns how many slots one principal may have at a time.
 func (s *slots) each(by principal) int {
 	if by.role == roleOperator {
 		return cap(s.all)
@@ -251,7 +251,7 @@ func (s *slots) each(by principal) int {
 	return (cap(s.all) + 1) / 2
 }
 
-// enter waits for a turn, and returns the function that releases it. It returns ctx.Err() if ctx
+// enter waits for a slot, and returns the function that releases it. It returns ctx.Err() if ctx
 // ends before.
 func (s *slots) enter(ctx context.Context, by principal) (leave func(), err error) {
 	queue, err := s.joinQueue(by)
@@ -279,7 +279,7 @@ func (s *slots) enter(ctx context.Context, by principal) (leave func(), err erro
 	return leave, nil
 }
 
-// joinQueue adds a request of a principal to its line, or returns an error if too many wait.
+// joinQueue adds a request of a principal to its queue, or returns an error if too many wait.
 func (s *slots) joinQueue(by principal) (*waitQueue, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -295,7 +295,7 @@ func (s *slots) joinQueue(by principal) (*waitQueue, error) {
 	return queue, nil
 }
 
-// leaveQueue removes a request from its line, and the line when it is empty.
+// leaveQueue removes a request from its queue, and the queue when it is empty.
 func (s *slots) leaveQueue(by principal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

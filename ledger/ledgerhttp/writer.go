@@ -37,7 +37,8 @@ func newWriter(w http.ResponseWriter, l Limits) *writer {
 	}
 }
 
-// setBodyDeadline sets the deadline for the rest of the request body, from now on. 0 removes the deadline.
+// setBodyDeadline sets the deadline for the rest of the request body, from now on. 0 removes the
+// deadline.
 func (w *writer) setBodyDeadline(d time.Duration) {
 	var at time.Time
 	if d > 0 {
@@ -103,7 +104,7 @@ func (w *writer) flush() error {
 	return err
 }
 
-// shortenDeadline limits the time for the rest of the answer to lingering.
+// shortenDeadline limits the time for the rest of the answer to lingerTime.
 func (w *writer) shortenDeadline() { w.time.left = min(w.time.left, lingerTime) }
 
 // body sends a complete answer, including the header.

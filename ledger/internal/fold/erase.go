@@ -36,7 +36,8 @@ func (e *eraser) eraseFrom(number uint64, visit func(event.Entry) error) error {
 			return err
 		}
 		if n.Erased != nil || n.Previous >= number {
-			return errs.Corrupt(nil, "event %d was erased before, or is linked to event %d, which is not before it", number, n.Previous)
+			return errs.Corrupt(nil, "event %d was erased before, or is linked to event %d, which is not before it",
+				number, n.Previous)
 		}
 		if err := visit(n); err != nil {
 			return err

@@ -21,8 +21,8 @@ func (q *panelQuery) alternative(ctx context.Context, err error) error {
 	})
 }
 
-// readAlternative fills out with the number of objects that can answer at the requested ε. It adds the
-// largest ε at which all objects of the panel can answer.
+// readAlternative fills out with the number of objects that can answer at the requested ε. It adds
+// the largest ε at which all objects of the panel can answer.
 func (q *panelQuery) readAlternative(s *state.State, refused *RefusalList, out *api.Budget) error {
 	partial := &panelQuery{request: q.request, query: q.query, names: q.names, panelSum: q.panelSum}
 	partial.Executor, partial.question, partial.epsilon, partial.panel = q.Executor, q.question, q.epsilon, q.panel
@@ -55,8 +55,8 @@ func (q *panelQuery) readAlternative(s *state.State, refused *RefusalList, out *
 	return nil
 }
 
-// countAble counts the objects that can answer when the refused objects are left out. It also counts
-// the refused objects that time alone will allow to answer, and from when on.
+// countAble counts the objects that can answer when the refused objects are left out. It also
+// counts the refused objects that time alone will allow to answer, and from when on.
 func (q *panelQuery) countAble(s *state.State, withoutTruth []string, at *api.BudgetLevel) error {
 	if err := q.assess(s, q.at); err != nil {
 		return err
@@ -83,8 +83,8 @@ func (q *panelQuery) countAble(s *state.State, withoutTruth []string, at *api.Bu
 	return nil
 }
 
-// chargeableFrom returns the time from which an object can be charged if nothing but time changes. ever is
-// false if time alone never allows the charge.
+// chargeableFrom returns the time from which an object can be charged if nothing but time changes.
+// ever is false if time alone never allows the charge.
 func (q *panelQuery) chargeableFrom(s *state.State, name string) (at time.Time, ever bool, err error) {
 	var o rules.Subject
 	refusal, err := rules.ReadSubject(s, q.question, name, q.epsilon, &o)

@@ -16,8 +16,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// maxLostLevels is the largest number of lost levels listed for one object and question. The highest
-// levels are listed.
+// maxLostLevels is the largest number of lost levels listed for one object and question. The
+// highest levels are listed.
 const maxLostLevels = 100
 
 // refuseLoss returns a [*api.DisplacedError] if charging the objects removes levels on offer from

@@ -19,7 +19,8 @@ type drawing struct {
 	changes  [2]event.Change // memory for that event and the one that binds the chain
 }
 
-// objectRequest returns the request for one object, as of the instant at which the key was looked up.
+// objectRequest returns the request for one object, as of the instant at which the key was looked
+// up.
 func (d *drawing) objectRequest() rules.Request {
 	return rules.Request{Question: d.question, Epsilon: d.epsilon, At: d.at, Hold: d.hold}
 }
@@ -90,8 +91,8 @@ func (d *drawing) refuseWithoutTruth(s *state.State, o *rules.Subject) (*api.Ref
 	return refusal, d.Rules.FindLargest(s, o, d.objectRequest(), rules.Offered(d.question), refusal)
 }
 
-// refuseAllWithoutTruth returns the refusals of objects that the host has no true value of. If an object
-// is now refused for another reason, that refusal is returned instead.
+// refuseAllWithoutTruth returns the refusals of objects that the host has no true value of. If an
+// object is now refused for another reason, that refusal is returned instead.
 func (d *drawing) refuseAllWithoutTruth(ctx context.Context, names []string) (refused []api.Refusal, err error) {
 	if len(names) == 0 {
 		return nil, nil

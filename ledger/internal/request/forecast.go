@@ -132,8 +132,8 @@ func (f *forecast) newCount(s *state.State, levels []privacy.Epsilon) *rules.Cou
 	}
 }
 
-// candidateLevels returns the levels to count at if the request has none: the largest ε that objects can have.
-// If no object can answer, it returns the lowest level.
+// candidateLevels returns the levels to count at if the request has none: the largest ε that
+// objects can have. If no object can answer, it returns the lowest level.
 func (f *forecast) candidateLevels(ctx context.Context, s *state.State) ([]privacy.Epsilon, error) {
 	o := f.newCount(s, []privacy.Epsilon{privacy.MaxEpsilon()})
 	o.Maxima = rules.Maxima{}
@@ -207,8 +207,8 @@ func (f *forecast) isSteady(s *state.State) bool {
 	return len(f.Rules.Holds.List()) == 0 && s.Clock.Equal(s.Now)
 }
 
-// readCached returns the cached answer if no event since then concerns the objects of the request and
-// its time has not passed.
+// readCached returns the cached answer if no event since then concerns the objects of the request
+// and its time has not passed.
 func (f *forecast) readCached(s *state.State) (out api.Budget, found bool, err error) {
 	key, now := f.form(), s.Counters.Events
 	out, until, found := f.Forecasts.Get(key)

@@ -131,8 +131,8 @@ func (q *panelQuery) readPanel(s *state.State) (err error) {
 	return q.readAnswers(s)
 }
 
-// answerPanel returns the digest of the objects that the answer is about. If an object is left out, it
-// marks the digest of the whole panel as partial.
+// answerPanel returns the digest of the objects that the answer is about. If an object is left out,
+// it marks the digest of the whole panel as partial.
 func (q *panelQuery) answerPanel() event.PanelSum {
 	if q.leavesOut {
 		return q.panelSum.Partly()
@@ -154,8 +154,8 @@ func (q *panelQuery) readAnswers(s *state.State) (err error) {
 }
 
 // recorded returns the recorded answer at the requested ε or else at the lowest ε above it, with
-// the answers that it is one of. It sets x.leaves if that answer left an object out. free is false
-// if there is no such answer.
+// the answers that it is one of. It sets q.leavesOut if that answer left an object out. free is
+// false if there is no such answer.
 func (q *panelQuery) recorded() (among state.Answers, base state.AnswerLevel, free bool) {
 	base, free = q.known.Best(q.epsilon)
 	other, found := q.others.Best(q.epsilon)
@@ -251,8 +251,8 @@ func (q *panelQuery) assessWithout(s *state.State, at time.Time) error {
 	return q.divide(s, at)
 }
 
-// divide divides the panel into objects that can be charged the cost, and objects that cannot or lack
-// a true value.
+// divide divides the panel into objects that can be charged the cost, and objects that cannot or
+// lack a true value.
 func (q *panelQuery) divide(s *state.State, at time.Time) error {
 	q.chargeable, q.refused = rules.TruthRequest{}, NewRefusals(q.request.Partial)
 	for _, name := range q.names {
@@ -395,7 +395,7 @@ func (q *panelQuery) derive(known state.Answers, base state.AnswerLevel) (event.
 }
 
 // drawAnswer draws an answer from the place of the panel. If the query has scores it draws a score,
-// raised from x.base if that is set.
+// raised from q.base if that is set.
 func (q *panelQuery) drawAnswer(place mechanism.Place) (event.Result, event.Method, error) {
 	if _, ok := place.Position(); !ok {
 		output, err := q.Sampler.Draw(place, q.epsilon)
@@ -439,8 +439,9 @@ func (q *panelQuery) draw(s *state.State) ([]event.Change, error) {
 	return AppendSettled(changes, q.question.Number, q.refused.Listed, q.end), nil
 }
 
-// chargesAndCounts returns the events that bind chains to true values, followed by the charges, and the number
-// of objects with each true value. It first checks that each true value still fits its chain.
+// chargesAndCounts returns the events that bind chains to true values, followed by the charges, and
+// the number of objects with each true value. It first checks that each true value still fits its
+// chain.
 func (q *panelQuery) chargesAndCounts(s *state.State) (changes []event.Change, counts []int64, err error) {
 	charges := make([]event.Change, len(q.chargeable.Names))
 	counts = make([]int64, len(q.question.Values))
@@ -508,7 +509,8 @@ func costOf(s *state.State, c *event.Answered) (privacy.Epsilon, error) {
 	ev, err := s.Event(c.Base)
 	base, is := ev.Change.(*event.Answered)
 	if err != nil || !is {
-		return privacy.Epsilon{}, errs.Corrupt(err, "an answer was raised from event %d, which is not an answer", c.Base)
+		return privacy.Epsilon{}, errs.Corrupt(err, "an answer was raised from event %d, which is not an answer",
+			c.Base)
 	}
 	return state.Minus(c.Epsilon, base.Epsilon), nil
 }

@@ -64,13 +64,15 @@ type bulk struct {
 	changes []event.Change
 }
 
-// readSettled reads the outcome of the settled parts, and the object after which the next part begins.
+// readSettled reads the outcome of the settled parts, and the object after which the next part
+// begins.
 func (b *bulk) readSettled(s *state.State) (err error) {
 	if b.outcome, err = outcomeOf(s, b.progress.settled); err != nil || b.progress.Done || b.progress.doneObjects == 0 {
 		return err
 	}
 	if b.panel.All || b.progress.doneObjects > uint64(len(b.panel.Names)) {
-		return errs.Corrupt(nil, "request %q: %d objects are done, which is more than it names", b.key, b.progress.doneObjects)
+		return errs.Corrupt(nil, "request %q: %d objects are done, which is more than it names",
+			b.key, b.progress.doneObjects)
 	}
 	b.progress.Cursor = b.panel.Names[b.progress.doneObjects-1]
 	return nil

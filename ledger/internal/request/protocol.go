@@ -102,8 +102,8 @@ type protocol struct {
 type steps interface {
 	// readSettled reads the outcome of the parts that are settled.
 	readSettled(s *state.State) error
-	// assessNew reads what the request means, if no part of it is settled. It runs in the snapshot in
-	// which the key is looked up.
+	// assessNew reads what the request means, if no part of it is settled. It runs in the snapshot
+	// in which the key is looked up.
 	assessNew(s *state.State) error
 	// ask gets what the next decision needs from outside a transaction. It refuses the request if
 	// that is possible without a transaction.
@@ -140,7 +140,7 @@ func (p *protocol) run(ctx context.Context) error {
 
 // errOvertaken aborts an attempt because another request changed what it relies on: one with the
 // same key, or one about the same objects. The request is then looked up again.
-var errOvertaken = errors.New("other requests changed the state during each of many attempts: repeat this request with its key")
+var errOvertaken = errors.New("other requests interfered with each of many attempts: repeat this one with its key")
 
 // maxAttempts is the number of attempts after which a request fails. Even many concurrent callers
 // cause far fewer. The limit ends a loop that a fault in the program causes.

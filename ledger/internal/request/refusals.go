@@ -14,11 +14,11 @@ import (
 type RefusalList struct {
 	Listed   []api.Refusal // the first refusals, at most Most
 	Unlisted int           // number of the other refusals
-	// MaxListed is the largest number of listed refusals; 0 means [MaxListed]. A partial request lists
-	// all refusals of a transaction, because they are recorded.
+	// MaxListed is the largest number of listed refusals; 0 means [MaxListed]. A partial request
+	// lists all refusals of a transaction, because they are recorded.
 	MaxListed int
-	// WithoutTruth are the objects refused because the host has no true value of them, including objects
-	// that are not listed.
+	// WithoutTruth are the objects refused because the host has no true value of them, including
+	// objects that are not listed.
 	WithoutTruth []string
 	sums         []api.RefusalSum
 }

@@ -42,8 +42,8 @@ type release struct {
 	changes    [1]event.Change       // the event that settles the release
 }
 
-// prepare checks the request. If the request has a valid true value, it is decided before its key is
-// looked up. With a truth key the lookup comes first. A changed value must take the same steps
+// prepare checks the request. If the request has a valid true value, it is decided before its key
+// is looked up. With a truth key the lookup comes first. A changed value must take the same steps
 // there as a missing one.
 func (rl *release) prepare(ctx context.Context, e *Executor, r api.ReleaseRequest) error {
 	if err := event.CheckName("object", r.Object); err != nil {

@@ -195,7 +195,8 @@ type term struct {
 func (r term) check() error {
 	switch {
 	case r.until.IsZero() && r.length <= 0, !r.until.IsZero() && r.length != 0:
-		return errs.Invalid("a reservation for %v and until %v: set exactly one, For above 0 or Until", r.length, r.until)
+		return errs.Invalid("a reservation for %v and until %v: set exactly one, For above 0 or Until",
+			r.length, r.until)
 	case !r.until.IsZero() && (r.until.UTC().Year() < 1970 || r.until.UTC().Year() > event.LastYear):
 		return errs.Invalid("reservation expiry %v is not in the years 1970 to %d", r.until, event.LastYear)
 	}

@@ -164,8 +164,8 @@ func (sl *selling) commit(ctx context.Context) error {
 	})
 }
 
-// reportProgress reports progress. done is the number of objects that are drawn or, if recorded is set,
-// recorded.
+// reportProgress reports progress. done is the number of objects that are drawn or, if recorded is
+// set, recorded.
 func (sl *selling) reportProgress(recorded bool, done int) {
 	if recorded {
 		done += len(sl.names)

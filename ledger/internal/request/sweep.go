@@ -211,8 +211,8 @@ type due struct {
 	level privacy.Epsilon
 }
 
-// dueLevels returns the chains of an object that belong to the sweep, and all levels released to them, in
-// the order of their release dates.
+// dueLevels returns the chains of an object that belong to the sweep, and all levels released to
+// them, in the order of their release dates.
 func (sw *sweep) dueLevels(s *state.State, name string, at time.Time) (p plan, dues []due, err error) {
 	numbers := []uint32{sw.panel.Question}
 	if sw.panel.Question == 0 {
@@ -276,8 +276,8 @@ func (sw *sweep) addStep(s *state.State, p *plan, one due, at time.Time) error {
 	return nil
 }
 
-// checkTrueValue returns a refusal if the host has no true value for a draw. If the host was not asked
-// yet, it marks the chain.
+// checkTrueValue returns a refusal if the host has no true value for a draw. If the host was not
+// asked yet, it marks the chain.
 func (sw *sweep) checkTrueValue(c *planned, epsilon privacy.Epsilon) (*api.Refusal, error) {
 	truth, known := sw.trueValues[valueKey{c.question.Number, c.Name}]
 	switch {

@@ -62,8 +62,8 @@ type trade struct {
 	lines         []line      // objects that answer; empty if the order is refused, or if only sums are needed
 	sum           sums        // sums of the objects that answer
 	refused       RefusalList // the other objects
-	// reservedPolicies has, for the capture of a reservation, the policy of each name by whose prices it
-	// was reserved.
+	// reservedPolicies has, for the capture of a reservation, the policy of each name by whose
+	// prices it was reserved.
 	reservedPolicies []uint32
 	isReservation    bool // the trade becomes a reservation
 	wasAsked         bool // the host was asked for true values, so objects without one are refused
@@ -143,8 +143,8 @@ type line struct {
 	upgrade bool         // the buyer holds a lower level of this chain
 }
 
-// assessPanel reads the objects of the order part by part, and assesses each at a time. taken is as in
-// assessPart.
+// assessPanel reads the objects of the order part by part, and assesses each at a time. onLine is
+// as in assessPart.
 func (t *trade) assessPanel(s *state.State, at time.Time, onLine func(x rules.Subject, one *line)) error {
 	p := Panel{Names: t.names, All: t.panel.All, Question: t.question.Number, Through: t.panel.Through}
 	if err := t.reset(s); err != nil {
@@ -205,12 +205,12 @@ func (t *trade) newOffer() *quotedOffer {
 	return newQuotedOffer(t.ID, t.buyer, t.question.Number, t.epsilon)
 }
 
-// needsLines reports whether the lines are needed. They are not needed for a quote, or after a refusal
-// of an order that is not partial.
+// needsLines reports whether the lines are needed. They are not needed for a quote, or after a
+// refusal of an order that is not partial.
 func (t *trade) needsLines() bool { return !t.countsOnly && (t.partial || t.refused.Count() == 0) }
 
 // assessPart assesses some objects. from is the index of the first of them among the names. It
-// calls taken for each object that answers, with its line, if the lines are kept.
+// calls onLine for each object that answers, with its line, if the lines are kept.
 func (t *trade) assessPart(
 	s *state.State, from int, names []string, at time.Time, onLine func(subject rules.Subject, one *line),
 ) error {
@@ -294,8 +294,8 @@ func (t *trade) assess(
 	return one, subject, nil, err
 }
 
-// checkTrueValue returns a refusal if the host has no true value of an object that needs one. It returns
-// errOvertaken if the host was not asked for it.
+// checkTrueValue returns a refusal if the host has no true value of an object that needs one. It
+// returns errOvertaken if the host was not asked for it.
 func (t *trade) checkTrueValue(subject *rules.Subject) (*api.Refusal, error) {
 	truth, asked := t.trueValues.Of(subject.Name)
 	switch {
@@ -307,8 +307,8 @@ func (t *trade) checkTrueValue(subject *rules.Subject) (*api.Refusal, error) {
 	return nil, nil
 }
 
-// priceOf returns the price of an object. For a reservation it is the price by the policy in force when
-// the object was reserved.
+// priceOf returns the price of an object. For a reservation it is the price by the policy in force
+// when the object was reserved.
 func (t *trade) priceOf(s *state.State, place int, subject *rules.Subject) (price uint64, err error) {
 	p := subject.Policy
 	if t.Reserved != 0 {

@@ -18,7 +18,8 @@ type Request struct {
 	IsNewBuyer bool            // the buyer holds no level of the chain, so the sale unlocks a share
 	Hold       *Hold           // the request's own hold, which does not limit it
 	Sale       uint64          // the captured reservation, or 0; it takes precedence over all others
-	// IsReservation is set if the request is for a reservation, which adds one to those of the object.
+	// IsReservation is set if the request is for a reservation, which adds one to those of the
+	// object.
 	IsReservation bool
 	Pending       int // entries that the request adds to the chain before this level
 	// Level returns the ε that the object's chain in another question will have, if the request is

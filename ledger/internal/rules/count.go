@@ -25,8 +25,8 @@ type Count struct {
 	Bid    Bid               // the question and the buyer
 	Buying bool              // the count is for a buyer; otherwise it is for the host
 	Levels []privacy.Epsilon // the levels to count at, ascending; 1 to MostLevels
-	// WithoutTruth are the sorted names of objects for which nothing can be drawn, because the host has
-	// no true value of them.
+	// WithoutTruth are the sorted names of objects for which nothing can be drawn, because the host
+	// has no true value of them.
 	WithoutTruth []string
 	// Maxima, unless nil, gets for each object the highest level that it can have at once.
 	Maxima Maxima
@@ -53,7 +53,7 @@ type levelSet [(MaxLevels + 63) / 64]uint64
 func (b *levelSet) add(i int)      { b[i/64] |= 1 << (i % 64) }
 func (b *levelSet) has(i int) bool { return b[i/64]>>(i%64)&1 == 1 }
 
-// groupKey is what objects have in common that are counted together.
+// groupKey has what the objects of a group have in common. They are counted together.
 type groupKey struct {
 	policy   uint32
 	buyers   uint64          // number of buyers that the chain would have
@@ -64,7 +64,7 @@ type groupKey struct {
 	separate levelSet        // levels that are counted object by object, because they do not depend on the terms alone
 }
 
-// group counts the objects of a kind by the number of levels that their budgets allow.
+// group counts the objects with the same groupKey by the number of levels that their budgets allow.
 type group struct {
 	now  [MaxLevels + 1]uint32 // allowed at once
 	ever [MaxLevels + 1]uint32 // allowed if time raises the ceiling enough
@@ -168,7 +168,7 @@ func (c *Count) selectGroup(k groupKey) {
 	c.lastKey, c.lastGroup = k, one
 }
 
-// groupKeyOf returns the kind of an object.
+// groupKeyOf returns the group key of an object.
 func (c *Count) groupKeyOf(subject *Subject, span *Span) (k groupKey, err error) {
 	c.offer(subject.Chain.Policy, subject.Policy)
 	k = groupKey{policy: subject.Chain.Policy, buyers: subject.Chain.Buyers, answered: subject.Chain.Answered}
@@ -201,8 +201,8 @@ func (c *Count) heldUntil(subject *Subject) (last time.Time, err error) {
 	return last, nil
 }
 
-// markSeparate adds to k.apart the levels that do not depend on the terms alone. That is so if the
-// object can only have recorded levels, if the buyer holds a level, or if other buyers hold or
+// markSeparate adds to k.separate the levels that do not depend on the terms alone. That is so if
+// the object can only have recorded levels, if the buyer holds a level, or if other buyers hold or
 // reserve a level.
 func (c *Count) markSeparate(subject *Subject, k *groupKey, span *Span) error {
 	switch {
@@ -260,8 +260,8 @@ func (c *Count) barrier(subject *Subject, k *groupKey, i int) (reason api.Reason
 	return reason, waits, err
 }
 
-// countSeparately counts an object at a level that is counted object by object. i is the index of the
-// level.
+// countSeparately counts an object at a level that is counted object by object. i is the index of
+// the level.
 func (c *Count) countSeparately(subject *Subject, k *groupKey, span *Span, i int) error {
 	if !c.canHandOut(subject, span, i) || span.Ever.Less(c.Levels[i]) {
 		return nil
@@ -289,7 +289,7 @@ func (c *Count) canHandOut(subject *Subject, span *Span, i int) bool {
 	return !span.Recorded || recorded && span.capacity.fits(c.Bid.Question, &subject.Chain, c.Levels[i])
 }
 
-// lower reduces o.Lowest to the highest level up to it that an object can have at once.
+// lower reduces c.Lowest to the highest level up to it that an object can have at once.
 func (c *Count) lower(subject *Subject, k *groupKey, span *Span) (err error) {
 	same := *k == c.lowestKey && k.held.IsZero() && !span.Recorded && c.offers[k.policy].holders == 0
 	if same && c.objects > 1 && !span.Now.Less(c.Lowest) {
@@ -300,7 +300,7 @@ func (c *Count) lower(subject *Subject, k *groupKey, span *Span) (err error) {
 	return err
 }
 
-// addMaximum adds the highest level that an object can have at once to o.Tops.
+// addMaximum adds the highest level that an object can have at once to c.Maxima.
 func (c *Count) addMaximum(subject *Subject, span *Span) error {
 	top, err := c.Rules.Within(subject, c.Bid.Question, span, privacy.MaxEpsilon(), c.offering(subject))
 	if err == nil {
@@ -321,8 +321,8 @@ func (c *Count) offering(subject *Subject) Offering {
 // these levels.
 type Maxima map[privacy.Epsilon]struct{}
 
-// maxMaxima is the largest size of Tops. Further levels are left out, because only [MaxLevels] are
-// counted at.
+// maxMaxima is the largest size of Maxima. Further levels are left out, because only [MaxLevels]
+// are counted at.
 const maxMaxima = 1 << 14
 
 // add adds a level, unless it is 0 or the set is full.

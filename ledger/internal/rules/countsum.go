@@ -59,7 +59,7 @@ func (c *Count) noteChange(at time.Time) {
 	}
 }
 
-// from returns when time alone will allow a level to an object of a kind, if there are no other
+// from returns when time alone will allow a level to an object of a group, if there are no other
 // charges until then. ever is false if time alone never allows it. within reports whether the
 // budget allows the level at once.
 func (c *Count) from(f *saleTerms, k *groupKey, epsilon privacy.Epsilon, within bool) (at time.Time, ever bool) {
@@ -125,8 +125,8 @@ func (c *Count) wait(sum *api.BudgetLevel, f *saleTerms, k *groupKey, objects ui
 	}
 }
 
-// noteRises notes when the ceiling of a kind rises next. That may change the largest ε, even if all
-// objects can have each level.
+// noteRises notes when the ceiling of a group rises next. That may change the largest ε, even if
+// all objects can have each level.
 func (c *Count) noteRises(f *saleTerms, k *groupKey) {
 	most := k.buyers
 	if !k.expires.IsZero() {
@@ -167,8 +167,8 @@ func (c *Count) refuseAtTop(subject *Subject, k *groupKey, span *Span) error {
 	return nil
 }
 
-// budgetReason returns why the budget of an object does not allow a level, or which key or true value is
-// missing. It returns "" if the level is possible.
+// budgetReason returns why the budget of an object does not allow a level, or which key or true
+// value is missing. It returns "" if the level is possible.
 func (c *Count) budgetReason(subject *Subject, span *Span, epsilon privacy.Epsilon) (api.Reason, error) {
 	if !span.Recorded && !span.Now.Less(epsilon) {
 		return "", nil
@@ -216,8 +216,8 @@ func (c *Count) Result() (out api.Budget, until time.Time) {
 	return out, c.until
 }
 
-// IsLowestProven reports whether all counted objects can have the level o.Lowest. If it is false, objects
-// that were counted before the last one may not have that level.
+// IsLowestProven reports whether all counted objects can have the level c.Lowest. If it is false,
+// objects that were counted before the last one may not have that level.
 func (c *Count) IsLowestProven() bool {
 	switch {
 	case c.Lowest.IsZero():

@@ -10,8 +10,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// SetLargest adds to a refusal the largest ε that is possible instead. It sets the remedy to a lower ε
-// if there is no other remedy.
+// SetLargest adds to a refusal the largest ε that is possible instead. It sets the remedy to a
+// lower ε if there is no other remedy.
 func SetLargest(r *api.Refusal, largest privacy.Epsilon) {
 	r.Largest = largest
 	if r.Remedy == event.RemedyNothing && !largest.IsZero() {

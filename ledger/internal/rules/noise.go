@@ -28,7 +28,8 @@ func (n *noiseKeys) Of(q *event.Question) (number uint32, err error) {
 	case q.Encoding == event.EncodingFinite:
 		return 0, nil
 	case n.keys == nil && len(n.known) > 0:
-		return 0, fmt.Errorf("%w: chains of this ledger began with noise keys, and it was opened without any", errs.ErrNoiseKey)
+		return 0, fmt.Errorf("%w: chains of this ledger began with noise keys, and it was opened without any",
+			errs.ErrNoiseKey)
 	}
 	return n.Current, nil
 }
@@ -79,8 +80,8 @@ func (l *Rules) UseNoiseKeys(given api.NoiseKeys, known []event.NoiseKeySet) (se
 		return nil, nil
 	}
 	if len(known) >= event.MaxNoiseKeys {
-		return nil, errs.Invalid("noise key %.40q is new, and the ledger already has %d, the largest number", given.Current,
-			len(known))
+		return nil, errs.Invalid("noise key %.40q is new, and the ledger already has %d, the largest number",
+			given.Current, len(known))
 	}
 	return l.newNoiseKey(given)
 }

@@ -65,15 +65,16 @@ func CheckLargest(r *api.Refusal) error {
 	case r.Largest.IsZero() && r.Remedy != event.RemedyLess:
 		return nil
 	case r.Largest.IsZero(), r.Remedy == event.RemedyNothing, !DependsOnEpsilon(r.Reason):
-		return errs.Corrupt(nil, "object %q is refused for %s with the remedy %s, and the largest possible ε is %s", r.Object, r.Reason,
-			r.Remedy, r.Largest)
+		return errs.Corrupt(nil, "object %q is refused for %s with the remedy %s, and the largest possible ε is %s",
+			r.Object, r.Reason, r.Remedy, r.Largest)
 	case !r.Largest.Less(r.Asked):
-		return errs.Corrupt(nil, "object %q is refused at ε=%s, and the largest possible ε is %s", r.Object, r.Asked, r.Largest)
+		return errs.Corrupt(nil, "object %q is refused at ε=%s, and the largest possible ε is %s",
+			r.Object, r.Asked, r.Largest)
 	}
 	short := r.Reason == api.ChainCeiling || r.Reason == api.ObjectCap
 	reach := state.Plus(state.Minus(r.Asked, r.Cost), r.Remaining)
 	if short && r.Cost.Less(r.Asked) && reach.Less(r.Largest) {
-		return errs.Corrupt(nil, "object %q is refused at ε=%s, which costs %s where %s remains, and the largest possible ε is %s",
+		return errs.Corrupt(nil, "object %q is refused at ε=%s, which costs %s of %s left, and the largest ε is %s",
 			r.Object, r.Asked, r.Cost, r.Remaining, r.Largest)
 	}
 	return nil

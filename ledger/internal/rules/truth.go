@@ -86,7 +86,8 @@ func (l *Later) Is(err error) bool {
 	return later
 }
 
-// TruthRequest is a list of objects whose true values are needed, with the bindings of their chains.
+// TruthRequest is a list of objects whose true values are needed, with the bindings of their
+// chains.
 type TruthRequest struct {
 	Names    []string             // sorted
 	Bindings []state.TruthBinding // of each name, at the same index
@@ -162,9 +163,10 @@ func (l *Rules) callSource(
 	late := l.Patience > 0 && ctx.Err() != nil
 	switch ended := caller.Err(); {
 	case ended != nil:
-		return nil, fmt.Errorf("the context of the request ended during the call of its source of true values: %w", ended)
+		return nil, fmt.Errorf("the context of the request ended during the call of its source of true values: %w",
+			ended)
 	case late && (err == nil || isContextError(err)):
-		return nil, fmt.Errorf("%w: it took longer than Options.TruthTimeout (%v): make it faster or raise the timeout, "+
+		return nil, fmt.Errorf("%w: it took longer than Options.TruthTimeout, %v: make it faster or raise that, "+
 			"and repeat the request with its key", errs.ErrTruthFailed, l.Patience)
 	case err == nil:
 		return values, nil
@@ -228,9 +230,9 @@ func orNil(names []string) []string {
 	return names
 }
 
-// TrueValues has the true values that the host returned for some objects, batch by batch in the order of
-// their names. Values are found by name. An object that enrols or withdraws later thus never gets
-// the value of another object.
+// TrueValues has the true values that the host returned for some objects, batch by batch in the
+// order of their names. Values are found by name. An object that enrols or withdraws later thus
+// never gets the value of another object.
 type TrueValues struct {
 	Batches []valueBatch  // sorted by name
 	one     [1]valueBatch // memory for the first batch
@@ -239,8 +241,8 @@ type TrueValues struct {
 	batch, place int
 }
 
-// MaxTrueValues is about how many true values a request keeps. Those of further objects are requested
-// again for their part, so that memory does not grow with the number of objects.
+// MaxTrueValues is about how many true values a request keeps. Those of further objects are
+// requested again for their part, so that memory does not grow with the number of objects.
 const MaxTrueValues = 1 << 20
 
 type valueBatch struct {

@@ -47,8 +47,8 @@ type Counters struct {
 func (c Counters) CheckWhole() error {
 	isOpen := c.Open != Opened{} || c.Unsettled != 0 || c.Answer != Answering{} || c.Charges != Charges{}
 	if isOpen || c.Refused != 0 || c.InProgress != (InProgress{}) || c.Erased != (Erasure{}) {
-		return errs.Corrupt(nil, "the log ends inside a transaction: sale %d, %d refusals, %d charges and %d events of a request "+
-			"are not settled, or %d erased events, which cost %d nano-nats, belong to no object",
+		return errs.Corrupt(nil, "the log ends inside a transaction: sale %d, %d refusals, %d charges and %d events "+
+			"of a request are not settled, or %d erased events, which cost %d nano-nats, belong to no object",
 			c.Open.Sale+c.Unsettled, c.Refused, c.Charges.Objects, c.InProgress.Events, c.Erased.Events, c.Erased.Spent)
 	}
 	return nil

@@ -44,7 +44,7 @@ type State struct {
 	Samplers     Samplers            // the samplers
 	Salts        func([]byte)        // fills its argument with random bytes
 	SaltMemory   []byte              // memory for some salts
-	UnusedSalts  []byte              // the unused part of Salting
+	UnusedSalts  []byte              // the unused part of SaltMemory
 	// EventsAhead is about how many more events will be recorded, in addition to those known; 0 if
 	// unknown.
 	EventsAhead int

@@ -134,7 +134,8 @@ func (t *Tally) Fit(q *event.Question) error {
 		t.Bits = make([]Tallied, m)
 	}
 	if len(t.Bits) != m {
-		return errs.Corrupt(nil, "question %q: a tally has %d bits, which is not the number of its values", q.Name, len(t.Bits))
+		return errs.Corrupt(nil, "question %q: a tally has %d bits, which is not the number of its values",
+			q.Name, len(t.Bits))
 	}
 	return nil
 }
@@ -169,7 +170,8 @@ func (s *State) recount(q *event.Question, l Level, by recount) error {
 		s.Recounts = append(s.Recounts, recounted{t, l.Response, by})
 	}
 	if !t.each(l.Response, by.change) {
-		err = errs.Corrupt(nil, "question %d: the tally at ε=%s does not count the response that is removed", q.Number, l.Epsilon)
+		err = errs.Corrupt(nil, "question %d: the tally at ε=%s does not count the response that is removed",
+			q.Number, l.Epsilon)
 	}
 	return err
 }
@@ -191,8 +193,8 @@ func (s *State) tally(key TallyKey) (*Tally, error) {
 	t, _, err := Lookup(s, BucketTallies, key.Bytes(), DecodeTally)
 	// Each response has an event of its own, and the event being applied is not counted yet.
 	if err != nil || t.Recorded >= s.Counters.Events {
-		return nil, errs.Corrupt(err, "question %d: a tally counts %d responses in a log of %d events", key.Question, t.Recorded,
-			s.Counters.Events)
+		return nil, errs.Corrupt(err, "question %d: a tally counts %d responses in a log of %d events",
+			key.Question, t.Recorded, s.Counters.Events)
 	}
 	if s.Tallies == nil {
 		s.Tallies = make(map[TallyKey]*Tally)

@@ -48,7 +48,7 @@ func Answered(s *state.State, c *event.Answered, ev event.Event) (a Answer, err 
 		return a, err
 	}
 	if charged.Renewed > a.Began {
-		return a, fault("query %q: an answer is raised, and an object of its panel was forgotten or began an epoch since",
+		return a, fault("query %q: an answer is raised, and an object of its panel was forgotten or began an epoch",
 			c.Query)
 	}
 	if c.Method == event.MethodRaise {
@@ -119,8 +119,8 @@ func costOfErased(s *state.State, c *event.Answered, number uint64) (cost privac
 	case possible && c.Method != event.MethodRaise && c.Epsilon.Less(base.Epsilon):
 		return cost, nil
 	}
-	return cost, errs.Corrupt(err, "query %q: an answer at ε=%s by method %s from event %d is not possible", c.Query, c.Epsilon, c.Method,
-		c.Base)
+	return cost, errs.Corrupt(err, "query %q: an answer at ε=%s by method %s from event %d is not possible",
+		c.Query, c.Epsilon, c.Method, c.Base)
 }
 
 // leavesOut returns what is known of the objects that an answer leaves out, from the charges for
@@ -151,18 +151,21 @@ func checkOrigin(a state.Answers, c *event.Answered, number uint64) (began uint6
 		base, cost = state.AnswerLevel{Began: number, Objects: c.Objects}, c.Epsilon
 	case event.MethodRaise:
 		if at < len(a) || at == 0 {
-			return 0, cost, fault("an answer is raised to ε=%s, with %d recorded answers below and %d above", c.Epsilon, at, len(a)-at)
+			return 0, cost, fault("an answer is raised to ε=%s, with %d recorded answers below and %d above",
+				c.Epsilon, at, len(a)-at)
 		}
 		base = a.Top()
 		cost = state.Minus(c.Epsilon, base.Epsilon)
 	default:
 		_, below := a.Below(c.Epsilon, base)
 		if !above || c.Scored && (c.Method == event.MethodInsert) != below {
-			return 0, cost, fault("an answer at ε=%s by method %s is not possible with %d recorded answers", c.Epsilon, c.Method, len(a))
+			return 0, cost, fault("an answer at ε=%s by method %s is not possible with %d recorded answers",
+				c.Epsilon, c.Method, len(a))
 		}
 	}
 	if base.Objects != c.Objects {
-		return 0, cost, fault("an answer about %d objects is derived from an answer about another number of objects", c.Objects)
+		return 0, cost, fault("an answer about %d objects is derived from an answer about another number of objects",
+			c.Objects)
 	}
 	if c.Base != base.Event {
 		return 0, cost, fault("an answer at ε=%s by method %s follows from event %d, but names event %d",
@@ -204,7 +207,8 @@ func checkAnswer(s *state.State, c *event.Settled, number uint64) error {
 		return err
 	}
 	if !isErased && u.ErasedEvents > 0 {
-		return fault("request %q: an object of it is forgotten, but the panel of event %d is not erased", c.Key, c.Answer)
+		return fault("request %q: an object of it is forgotten, but the panel of event %d is not erased",
+			c.Key, c.Answer)
 	}
 	want := event.Counts{}
 	switch {
@@ -245,7 +249,8 @@ func checkLeftOut(s *state.State, c *event.Answered, a state.Answering, number, 
 	case a.Left == state.LeavesUnknown || a.Left == state.LeavesNone && refused == 0:
 		return nil
 	case a.Left == state.LeavesNone || refused == 0 || a.Event+refused+1 != number || a.Event <= c.Objects:
-		return fault("query %q: the charged objects and %d refused ones are not the panel of the answer", c.Query, refused)
+		return fault("query %q: the charged objects and %d refused ones are not the panel of the answer",
+			c.Query, refused)
 	}
 	left, err := s.RefusedBefore(number, refused)
 	if err != nil {
@@ -299,7 +304,7 @@ func checkLeftOutAgain(s *state.State, base, number, refused uint64) error {
 	}
 	all := uint64(len(before))
 	if refused > all || !slices.Equal(wholeOf(now), wholeOf(before)) {
-		return fault("a request leaves out %d objects, but the answer of event %d that it returns left out %d, or others",
+		return fault("a request leaves out %d objects, but the answer of event %d left out %d, or others",
 			refused, base, all)
 	}
 	return nil

@@ -46,7 +46,8 @@ func NoiseKey(s *state.State, c *event.NoiseKeySet, _ event.Event) error {
 		return err
 	}
 	if c.Number != s.Counters.Noises+1 || event.CheckName("noise key", c.Name) != nil {
-		return fault("noise key %d, %q, follows noise key %d: its number or its name is not possible", c.Number, c.Name, s.Counters.Noises)
+		return fault("noise key %d, %q, follows noise key %d: its number or its name is not possible",
+			c.Number, c.Name, s.Counters.Noises)
 	}
 	if known[c.Name] {
 		return fault("noise key %q is set twice", c.Name)

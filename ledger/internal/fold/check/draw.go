@@ -124,7 +124,8 @@ func (d *Draw) checkCharge(s *state.State, buyers uint64, at time.Time) (err err
 		return fault("its spent budget would exceed its cap of %s", d.Object.Cap)
 	}
 	if h.Free.Less(d.Cost) {
-		return fault("the chain's spent budget would be %s, above its ceiling of %s", state.Plus(h.Spent, d.Cost), h.Ceiling)
+		return fault("the chain's spent budget would be %s, above its ceiling of %s",
+			state.Plus(h.Spent, d.Cost), h.Ceiling)
 	}
 	return nil
 }
@@ -196,7 +197,8 @@ func noteCharge(n *state.Charges, c *event.Charged) error {
 		return fault("object %q is charged after %q: the names must be in order", c.Object, n.Last)
 	}
 	if n.Question != c.Question || n.Epsilon != c.Epsilon || c.Epsilon.IsZero() {
-		return fault("object %q is charged %s for question %d, unlike the other objects of the panel", c.Object, c.Epsilon, c.Question)
+		return fault("object %q is charged %s for question %d, unlike the other objects of the panel",
+			c.Object, c.Epsilon, c.Question)
 	}
 	n.Objects++
 	n.Last, n.Panel = c.Object, n.Panel.With(c.Object)

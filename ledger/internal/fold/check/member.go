@@ -39,7 +39,8 @@ func Enrolled(s *state.State, c *event.Enrolled, _ event.Event) (m Member, err e
 		m.Chain.Noise = 0 // buyers may still have responses drawn from the key, perhaps for another true value
 	}
 	if m.Chain.Policy != c.Policy || m.Object.Cap != c.Cap {
-		return m, fault("object %q is enrolled again in question %d with another policy or cap than it had", c.Object, c.Question)
+		return m, fault("object %q is enrolled again in question %d with another policy or cap than it had",
+			c.Object, c.Question)
 	}
 	if m.Chain.Noise != c.Noise {
 		return m, fault("object %q is enrolled again in question %d with another noise key than its chain began with",
@@ -55,7 +56,7 @@ func checkEnrolment(s *state.State, c *event.Enrolled) error {
 	}
 	n := &s.Counters
 	if c.Question == 0 || c.Question > n.Questions || c.Policy > n.Policies || c.Noise > n.Noises || c.Cap.IsZero() {
-		return fault("object %q, question %d, policy %d, cap %s: the question, policy or noise key does not exist, or the cap is 0",
+		return fault("object %q, question %d, policy %d, cap %s: one of them or the noise key is not possible",
 			c.Object, c.Question, c.Policy, c.Cap)
 	}
 	q, err := s.Question(c.Question)
@@ -92,7 +93,7 @@ func Epoch(s *state.State, c *event.EpochBegun, _ event.Event) (d Draw, err erro
 		return d, err
 	}
 	if n := d.Chain.Entries(d.Question) + 1; n > event.MaxEntries { // its reservations end
-		return d, fault("object %q begins a new epoch of question %d: its chain would have %d entries, at most %d are possible",
+		return d, fault("object %q begins a new epoch of question %d: its chain would have %d entries, the limit is %d",
 			c.Object, c.Question, n, event.MaxEntries)
 	}
 	return d, nil

@@ -99,7 +99,8 @@ func noteWanted(u *state.InProgress, question uint32, epsilon privacy.Epsilon) {
 func noteRefusal(u *state.InProgress, c *event.ObjectRefused) error {
 	isAfter := c.Question > u.Refused.Question || c.Question == u.Refused.Question && c.Object > u.Refused.Name
 	if !u.IsIncomplete && !isAfter {
-		return fault("object %q is refused after %q in one request: the names must be in order", c.Object, u.Refused.Name)
+		return fault("object %q is refused after %q in one request: the names must be in order",
+			c.Object, u.Refused.Name)
 	}
 	u.Refused = state.RecordID{Question: c.Question, Name: c.Object}
 	if isOfTerms(&c.Refusal) {

@@ -15,8 +15,8 @@ import (
 )
 
 // Refused checks that a request can have refused an object as the event says. A fault that may be
-// explained by a recorded answer or a sweep is kept in InProgress.ImplausibleRefusal, and is checked when the
-// request is settled.
+// explained by a recorded answer or a sweep is kept in InProgress.ImplausibleRefusal, and is
+// checked when the request is settled.
 func Refused(s *state.State, c *event.ObjectRefused, ev event.Event) error {
 	if err := rules.CheckLargest(&c.Refusal); err != nil {
 		return err

@@ -56,7 +56,8 @@ func checkCursor(s *state.State, c, before *event.Settled, ev event.Event) error
 	}
 	ahead := before != nil && c.Object <= before.Object
 	if !known || ahead || c.Object < u.LastObject || len(c.Swept) == 0 && c.Object < u.Refused.Name {
-		return fault("a part of request %q ends with object %q, which is unknown or not its last object", c.Key, c.Object)
+		return fault("a part of request %q ends with object %q, which is unknown or not its last object",
+			c.Key, c.Object)
 	}
 	return nil
 }
@@ -71,7 +72,8 @@ func checkAgain(s *state.State, c *event.Settled) error {
 			return nil
 		}
 		if u.Requests == state.OfRaise && len(c.Swept) == 0 {
-			return fault("request %q hands out %d recorded responses, but does not name their question and ε", c.Key, reused)
+			return fault("request %q hands out %d recorded responses, but does not name their question and ε",
+				c.Key, reused)
 		}
 		if c.Alone && c.Object != "" && c.Sale == 0 {
 			_, known, err := s.Object(c.Object)

@@ -149,7 +149,8 @@ func checkOutcome(s *state.State, c, before *event.Settled, number uint64) error
 		return fault("request %q is about object %q only, but its events are about %q", c.Key, c.Object, u.FirstObject)
 	}
 	if u.Bindings.Undrawn > u.ErasedResponses+u.ErasedDraws { // erased responses may have been drawn from some of them
-		return fault("request %q binds %d chains to true values, but draws no response from them", c.Key, u.Bindings.Undrawn)
+		return fault("request %q binds %d chains to true values, but draws no response from them",
+			c.Key, u.Bindings.Undrawn)
 	}
 	if err := checkCounts(s, c, number); err != nil {
 		return err

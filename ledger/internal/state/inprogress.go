@@ -31,8 +31,8 @@ type InProgress struct {
 	Refused         RecordID        // the last refused object
 	FirstObject     string          // the first object that an event names
 	HasOthers       bool            // another object is named as well
-	// ImplausibleRefusal is why an object cannot have been refused as recorded. It does not apply if the request
-	// is for an answer that was recorded before.
+	// ImplausibleRefusal is why an object cannot have been refused as recorded. It does not apply
+	// if the request is for an answer that was recorded before.
 	ImplausibleRefusal string
 	Bindings           BindingSums // bindings of chains to the true values that responses are drawn from
 	IsIncomplete       bool        // events are missing or were left out, so an audit compares nothing
@@ -55,8 +55,8 @@ func (u *InProgress) fields(x wire.Codec) {
 	x.U32(&u.Bindings.Question)
 }
 
-// BindingSums sums up the events of a request that bind chains to true values. In a sale or an answer,
-// these events are consecutive and precede everything drawn.
+// BindingSums sums up the events of a request that bind chains to true values. In a sale or an
+// answer, these events are consecutive and precede everything drawn.
 type BindingSums struct {
 	Undrawn     uint64 // number of chains that were bound, and not drawn from since then
 	First, Last uint64 // first and last event of the last consecutive bindings; 0 if there was none

@@ -11,8 +11,8 @@ const (
 	lineBurst = 20
 )
 
-// lineLimiter limits the rate of log lines that clients without a valid token can cause, and counts the
-// lines that it suppresses.
+// lineLimiter limits the rate of log lines that clients without a valid token can cause, and counts
+// the lines that it suppresses.
 type lineLimiter struct {
 	limiter    *rateLimiter
 	suppressed atomic.Uint64 // lines suppressed since the last one that was written
