@@ -12,7 +12,7 @@ import (
 )
 
 // name is a name of Go in the text of a page: `Options.Signer`, `Fuzz…`, `rrchain.Range`, or that
-// of a test or a subtest, `TestAnyLedger/Names`.
+// of a test or a subtest, `TestAnyLedger_Conforms/Name_GoodOrBad_IsAcceptedOrRefused`.
 var name = regexp.MustCompile("`((?:[a-z]+\\.)?[A-Z]\\w*(?:[./][A-Z]\\w*)?…?)`")
 
 // Every Go name on a page exists: tests of guarantees, methods, options, errors.

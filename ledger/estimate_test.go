@@ -394,7 +394,7 @@ func TestPick_RandomBytes_AgreesWithDecodeChain(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	sound := 0
 	for range 50_000 {
-		payload := fixture.Oddly(random, usualChains(t)[random.IntN(3)].Encode())
+		payload := fixture.Corrupt(random, usualChains(t)[random.IntN(3)].Encode())
 		if wantSamePick(t, levels{Epsilon: nano(t, 128), Current: random.IntN(2) == 0}, payload) {
 			sound++
 		}

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// sample has two bars and a diamond in each of three groups, some of them below 0 and above 100.
+// sample has two bars and a diamond in each of three groups. Some are below 0 and above 100.
 func sample() Bars {
 	series := func(name string, diamond bool, values ...float64) Series {
 		s := Series{Name: name, Diamond: diamond}
@@ -46,10 +46,10 @@ func number(t *testing.T, text string) float64 {
 	return value
 }
 
-// box is a filled shape, by its edges.
+// box is a filled shape, described by its edges.
 type box struct{ left, right, top, bottom float64 }
 
-// barsOf returns the bars of a series, but for the one in the legend, which is the last.
+// barsOf returns the bars of a series without the last one, which is in the legend.
 func barsOf(t *testing.T, svg string, k int) (all []box) {
 	t.Helper()
 	bar := regexp.MustCompile(fmt.Sprintf(`<rect class="bar%d" x="(.*?)" y="(.*?)" width="(.*?)" height="(.*?)"`, k))
@@ -60,7 +60,7 @@ func barsOf(t *testing.T, svg string, k int) (all []box) {
 	return all[:len(all)-1]
 }
 
-// diamondsOf returns the diamonds, but for the one in the legend.
+// diamondsOf returns the diamonds without the one in the legend.
 func diamondsOf(t *testing.T, svg string) (all []box) {
 	t.Helper()
 	diamond := regexp.MustCompile(`<path class="ink" d="M(\S+) \S+L\S+ (\S+)L(\S+) \S+L\S+ (\S+)Z"`)
@@ -70,8 +70,8 @@ func diamondsOf(t *testing.T, svg string) (all []box) {
 	return all[:len(all)-1]
 }
 
-// Bars begin at 0, are as long as the numbers, and reach below 0 and above 100 where these do, and
-// so do the intervals. Groups come from the top, and so do the series in each.
+// Bars begin at 0, are as long as their numbers, and reach below 0 and above 100 where the numbers
+// do. So do the intervals. Groups and series are drawn from the top in their order.
 func TestBars_AreAsLongAsTheirNumbers(t *testing.T) {
 	b := sample()
 	if low, high := b.bounds(); !(-50 < low && low < -40 && 150 < high && high < 160) {
@@ -90,8 +90,8 @@ func TestBars_AreAsLongAsTheirNumbers(t *testing.T) {
 			t.Errorf("%s is at %v, not %v", name, got, want)
 		}
 	}
-	near("the end of a bar below 0", first[0].left, zero-30*percent)
-	near("its beginning", first[0].right, zero)
+	near("the left end of a bar below 0", first[0].left, zero-30*percent)
+	near("the right end of a bar below 0", first[0].right, zero)
 	near("the end of a bar above 100", first[2].right, zero+140*percent)
 	near("the end of the second bar of group 2", second[2].right, zero+45*percent)
 	near("the middle of the diamond of group 2", (marks[2].left+marks[2].right)/2, zero+60*percent)
@@ -110,16 +110,15 @@ func TestBars_AreAsLongAsTheirNumbers(t *testing.T) {
 	for i, w := range whiskers {
 		at := b.Series[i%3].Values[i/3]
 		near("the low end of an interval", number(t, w[1]), zero+at.Low*percent)
-		near("its high end", number(t, w[2]), zero+at.High*percent)
+		near("the high end of an interval", number(t, w[2]), zero+at.High*percent)
 	}
 }
 
-// A viewer, and a program that reads for those who cannot see, find everything: all is well-formed,
-// and the description has the numbers.
-func TestBars_SayWhatTheyShow(t *testing.T) {
+// The SVG is well-formed, and its description for screen readers has the numbers.
+func TestBars_AreWellFormedWithDescription(t *testing.T) {
 	svg := written(t, sample())
 	if again := written(t, sample()); again != svg {
-		t.Error("the same data give other bytes")
+		t.Error("two charts of the same data differ")
 	}
 	for in := xml.NewDecoder(strings.NewReader(svg)); ; {
 		_, err := in.Token()
@@ -133,12 +132,12 @@ func TestBars_SayWhatTheyShow(t *testing.T) {
 	for _, want := range []string{`role="img"`, "<title>A &lt;title&gt;</title>", "third, all: 60 (50 to 70).", "prefers-color-scheme:dark",
 		">two &amp; three</text>", ">share, %</text>", ">high</text>", ">second</text>"} {
 		if !strings.Contains(svg, want) {
-			t.Errorf("there is no %q", want)
+			t.Errorf("the SVG has no %q", want)
 		}
 	}
 }
 
-// The legend is to the right of all bars, below the title, and in the picture; so is all text.
+// The legend is to the right of all bars and below the title. All text is inside the picture.
 func TestBars_FitIntoThePicture(t *testing.T) {
 	b := sample()
 	b.Groups[1], b.Series[0].Name = strings.Repeat("w", 33), "ε = 0.123456789, n = 123456789"
@@ -154,11 +153,11 @@ func TestBars_FitIntoThePicture(t *testing.T) {
 	boxes := append(barsOf(t, svg, 0), barsOf(t, svg, 1)...)
 	legend := regexp.MustCompile(`<rect class="bar0" x="(.*?)"`).FindAllStringSubmatch(svg, -1)
 	if right := slices.MaxFunc(boxes, func(a, b box) int { return int(a.right - b.right) }).right; number(t, legend[3][1]) <= right {
-		t.Errorf("the legend begins at %s, and bars end at %v", legend[3][1], right)
+		t.Errorf("the legend begins at %s, left of the end of a bar at %v", legend[3][1], right)
 	}
 }
 
-func TestBars_OfNothing(t *testing.T) {
+func TestBars_NoData_HaveNoNaN(t *testing.T) {
 	for _, b := range []Bars{{}, {Groups: []string{"x"}, Series: []Series{{Name: "y", Values: make([]Interval, 1)}}}} {
 		if svg := written(t, b); strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {
 			t.Errorf("%s", svg)
@@ -166,7 +165,7 @@ func TestBars_OfNothing(t *testing.T) {
 	}
 }
 
-func TestTicks(t *testing.T) {
+func TestTicks_AreRoundNumbers(t *testing.T) {
 	for _, test := range []struct {
 		low, high float64
 		want      string
@@ -185,7 +184,7 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// lightness is CIE L*, from 0 to 100.
+// lightness returns CIE L*, from 0 to 100.
 func lightness(t *testing.T, color string) float64 {
 	t.Helper()
 	rgb, err := strconv.ParseUint(color[1:], 16, 32)
@@ -202,8 +201,8 @@ func lightness(t *testing.T, color string) float64 {
 	return 116*math.Cbrt(0.2126*linear(rgb>>16)+0.7152*linear(rgb>>8)+0.0722*linear(rgb)) - 16
 }
 
-// Of two neighbouring shades the higher one is clearly darker on a light page, and brighter on a
-// dark one: that is what all can see.
+// Of two neighbouring shades, the later one is clearly darker on a light page and lighter on a dark
+// page, so that the chart does not depend on colour vision.
 func TestShades_DifferInLightness(t *testing.T) {
 	for n := 2; n <= MaxRows; n++ {
 		for k := 1; k < n; k++ {
@@ -216,7 +215,7 @@ func TestShades_DifferInLightness(t *testing.T) {
 	}
 }
 
-func TestPrintable(t *testing.T) {
+func TestPrintable_ReplacesInvisibleCharacters(t *testing.T) {
 	for name, want := range map[string]string{
 		"a\tb": "a b", "x\ufffey": "x\ufffdy", "left\u202eright": "leftright", "naïve ε": "naïve ε",
 	} {

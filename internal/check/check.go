@@ -1,5 +1,5 @@
-// Package check is how tests of all packages check errors and conditions, so that each check is one
-// line. It imports nothing but package privacy: all packages but that can use it in their tests.
+// Package check has the checks of tests, so that each check is one line. It imports only package
+// privacy, so that the tests of all other packages can use it.
 package check
 
 import (
@@ -29,8 +29,8 @@ func OK(t testing.TB, err error) {
 	}
 }
 
-// Is fails the test unless err is target or wraps it. A context, a format and
-// its arguments, says which case it was.
+// Is fails the test unless err is target or wraps it. The optional context is a format and its
+// arguments, and says which case is checked.
 func Is(t testing.TB, err, target error, context ...any) {
 	if !errors.Is(err, target) {
 		t.Helper()
@@ -42,8 +42,8 @@ func Is(t testing.TB, err, target error, context ...any) {
 	}
 }
 
-// WantErr fails the test unless err is want or wraps it; a want of nil is no
-// error. The message begins with what was done, which has args as in [fmt.Sprintf].
+// WantErr fails the test unless err is want or wraps it. A want of nil means no error. The message
+// begins with what was done, formatted with args.
 func WantErr(t testing.TB, err, want error, what string, args ...any) {
 	if !errors.Is(err, want) {
 		t.Helper()
@@ -51,7 +51,7 @@ func WantErr(t testing.TB, err, want error, what string, args ...any) {
 	}
 }
 
-// Value returns the value of a call that also returns an error, which ends the test:
+// Value returns the value of a call that also returns an error. An error ends the test:
 //
 //	sale := check.Value(l.Sell(ctx, request))(t)
 func Value[T any](value T, err error) func(t testing.TB) T {
@@ -68,8 +68,8 @@ func Err[T any](_ T, err error) error { return err }
 // Err2 is [Err] of a call that also returns two values.
 func Err2[T, U any](_ T, _ U, err error) error { return err }
 
-// Equal fails the test unless got is want. The message begins with what they are, which has args as
-// in [fmt.Sprintf].
+// Equal fails the test unless got equals want. The message begins with what they are, formatted
+// with args.
 func Equal[T comparable](t testing.TB, got, want T, what string, args ...any) {
 	if got != want {
 		t.Helper()
@@ -77,7 +77,7 @@ func Equal[T comparable](t testing.TB, got, want T, what string, args ...any) {
 	}
 }
 
-// That fails the test unless ok. The arguments are those of [testing.T.Errorf]; they are computed
+// That fails the test unless ok. The arguments are those of [testing.T.Errorf]. They are evaluated
 // even if ok.
 func That(t testing.TB, ok bool, format string, args ...any) {
 	if !ok {
@@ -86,7 +86,7 @@ func That(t testing.TB, ok bool, format string, args ...any) {
 	}
 }
 
-// Need ends the test unless ok. The arguments are those of [testing.T.Fatalf]; they are computed
+// Need ends the test unless ok. The arguments are those of [testing.T.Fatalf]. They are evaluated
 // even if ok.
 func Need(t testing.TB, ok bool, format string, args ...any) {
 	if !ok {
@@ -95,13 +95,14 @@ func Need(t testing.TB, ok bool, format string, args ...any) {
 	}
 }
 
-// Eps returns the ε that a test writes as a decimal number.
+// Eps parses an ε.
 func Eps(t testing.TB, text string) privacy.Epsilon {
 	t.Helper()
 	return Value(privacy.ParseEpsilon(text))(t)
 }
 
-// Vectors returns the rows of a file of reference numbers (testdata/README.md), at least so many.
+// Vectors returns the rows of a file of reference numbers (testdata/README.md). The test ends if
+// there are fewer than least.
 func Vectors[Row any](t testing.TB, path string, least int) []Row {
 	t.Helper()
 	var file struct{ Rows []Row }
@@ -110,7 +111,7 @@ func Vectors[Row any](t testing.TB, path string, least int) []Row {
 	return file.Rows
 }
 
-// Allocated returns how many bytes a call allocates in all, also those that are free again.
+// Allocated returns how many bytes a call allocates, including those that are freed again.
 func Allocated(call func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

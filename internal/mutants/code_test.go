@@ -102,7 +102,7 @@ func parse(path, content string) (all []declaration, err error) {
 		}
 	}
 	text, offsets := dense(content, comments)
-	index := func(p token.Pos) int { // in text
+	index := func(p token.Pos) int { // the index in text
 		n, _ := slices.BinarySearch(offsets, set.Position(p).Offset)
 		return n
 	}
@@ -115,7 +115,7 @@ func parse(path, content string) (all []declaration, err error) {
 	return all, nil
 }
 
-// named returns the names that a declaration gives, and the part of it that each stands for.
+// named returns the names that a declaration declares, each with its part of the declaration.
 func named(d ast.Decl) map[string]ast.Node {
 	found := map[string]ast.Node{}
 	switch d := d.(type) {
@@ -154,7 +154,7 @@ func methodOf(f *ast.FuncDecl) (name string) {
 	return name
 }
 
-// apply returns the file that a mutant changes, and its content with the fault in it.
+// apply returns the file that a mutant changes, and its content with the fault.
 func (c code) apply(m mutant) (file, content string, err error) {
 	all, err := c.read(m.path)
 	if err != nil {
@@ -168,16 +168,15 @@ func (c code) apply(m mutant) (file, content string, err error) {
 		}
 	}
 	if len(found) != 1 {
-		return "", "", fmt.Errorf("%q is in %s %s %d times, not once; %s", m.old, m.path, m.name, len(found), c.similar(m.name, old))
+		return "", "", fmt.Errorf("apply a mutant: %q is %d times in %s %s, want once; %s", m.old, len(found), m.path, m.name, c.similar(m.name, old))
 	}
 	if changed, _ := dense(m.new, nil); changed == old {
-		return "", "", fmt.Errorf("nothing would change")
+		return "", "", fmt.Errorf("apply a mutant: %q is replaced by the same code", m.old)
 	}
 	return found[0].replace(old, m.new)
 }
 
-// replace returns the file of a declaration with a text in the place of another. A Go file must
-// still be one.
+// replace returns the file of a declaration with old replaced by new. A Go file must still parse.
 func (d declaration) replace(old, new string) (file, content string, err error) {
 	from := strings.Index(d.text, old)
 	to := from + len(old) - 1
@@ -188,7 +187,7 @@ func (d declaration) replace(old, new string) (file, content string, err error) 
 	return d.file, content, err
 }
 
-// similar says which declarations of the module have a name or a text, for those who moved it.
+// similar lists declarations of the module that have a name or a text, to help when code has moved.
 func (c code) similar(name, text string) string {
 	found := map[string]bool{}
 	err := filepath.WalkDir(root, func(at string, d fs.DirEntry, err error) error {

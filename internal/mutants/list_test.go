@@ -24,16 +24,16 @@ type mutant struct {
 	hangs    bool   // the test ends only by its time limit
 }
 
-// title names a mutant among all.
+// title identifies a mutant.
 func (m mutant) title() string { return m.path + " " + m.name + ": " + m.fault }
 
-// entry is the form of an entry, after its comments.
+// entry matches an entry without its comments.
 var entry = regexp.MustCompile(`^= (\S+)(?: (\S+))?: (.+)\n((?:- .*\n)+)((?:\+.*\n)*)! (\S+) (\S+)( hangs)?$`)
 
 // comments are lines of a paragraph that begin with #, and empty lines.
 var comments = regexp.MustCompile(`(?m)^(#.*)?\n`)
 
-// parseList reads the entries of a list. faults are those that have another form.
+// parseList reads the entries of a list. faults describes paragraphs that are not entries.
 func parseList(name, text string) (all []mutant, faults []string) {
 	line := 1
 	for paragraph := range strings.SplitSeq(text, "\n\n") {
@@ -44,7 +44,7 @@ func parseList(name, text string) (all []mutant, faults []string) {
 			old, new := strings.ReplaceAll("\n"+found[4], "\n- ", "\n"), strings.ReplaceAll("\n"+found[5], "\n+", "\n")
 			all = append(all, mutant{at, found[1], found[2], found[3], strings.TrimSpace(old), strings.TrimSpace(new), found[6], found[7], found[8] != ""})
 		} else if text != "" {
-			faults = append(faults, fmt.Sprintf("%s is no entry: %q", at, text))
+			faults = append(faults, fmt.Sprintf("%s: not an entry of the form of doc.go: %q", at, text))
 		}
 	}
 	return all, faults
@@ -70,8 +70,8 @@ func testsOf(t *testing.T, pkg string) (text string) {
 	return text
 }
 
-// Every entry fits the code, and the test that it names exists.
-func TestEveryMutantStillApplies(t *testing.T) {
+// Each entry fits the code, and the test that it names exists.
+func TestMutants_FitTheCode(t *testing.T) {
 	all := mutants(t)
 	check.That(t, len(all) >= 600, "only %d mutants", len(all))
 	c, titles, tests := code{}, map[string]bool{}, map[string]string{}
@@ -84,7 +84,7 @@ func TestEveryMutantStillApplies(t *testing.T) {
 			tests[m.pkg] = testsOf(t, m.pkg)
 		}
 		test, _, _ := strings.Cut(m.test, "/")
-		check.That(t, strings.Contains(tests[m.pkg], "\nfunc "+test+"(t *testing.T)"), "%s: package %s has no test %s", m.at, m.pkg, test)
+		check.That(t, strings.Contains(tests[m.pkg], "\nfunc "+test+"(t *testing.T)"), "%s: package %s has no test %s; correct the last line of the entry", m.at, m.pkg, test)
 	}
 }
 
@@ -105,9 +105,9 @@ func TestParseList_FaultyEntries_AreReported(t *testing.T) {
 	}
 }
 
-// A mutant applies to its function wherever that is, however its lines are wrapped, and whatever
-// its comments say.
-func TestApply_Wrapped_IsFoundOnceInItsFunction(t *testing.T) {
+// A mutant applies to its function in any file of the package, with lines wrapped in any way and
+// any comments.
+func TestApply_WrappedLines_CodeIsFoundOnce(t *testing.T) {
 	const text = "package p\n\nfunc e() { f(0) }\n\nconst (\n\tx = 1\n\ty = x + 1\n)\n\n" +
 		"func (t *T[A]) f(a,\n\tb int,\n) bool { // f\n\treturn a < b && // <\n\t\tf(b)\n}\n"
 	all, err := parse("p.go", text)
@@ -131,8 +131,8 @@ func TestApply_Wrapped_IsFoundOnceInItsFunction(t *testing.T) {
 	}
 }
 
-// An entry whose code has moved names where it is now.
-func TestApply_MovedCode_IsNamed(t *testing.T) {
+// The error for an entry whose code has moved names its new place.
+func TestApply_MovedCode_ErrorNamesItsPlace(t *testing.T) {
 	for _, m := range []mutant{{path: "policy", name: "Epsilon.Nano"}, {path: "policy", old: "func (e Epsilon) Nano() int64"}} {
 		_, _, err := (code{}).apply(m)
 		check.That(t, err != nil && strings.Contains(err.Error(), `"privacy Epsilon.Nano"`), "%+v: %v", m, err)

@@ -17,16 +17,16 @@ import (
 	"github.com/sluicedp/sluice/internal/testenv"
 )
 
-// sample, in the environment, asks for so many of the entries: "24:1234" are 24 at most, spread
-// over the list, and the number behind the colon says where they begin.
+// sample is a variable of the environment that selects entries: "24:1234" selects at most 24,
+// spread over the list. The number after the colon says where they begin.
 const sample = "SLUICE_MUTANTS"
 
-// atOnce is how many mutants are tried at the same time.
+// atOnce is the number of mutants that are tried at the same time.
 const atOnce = 2
 
-// chosen tells which of so many entries are to be tried: all of them if the long forms of tests are
-// asked for, else the sample that the environment names; none under the race detector, which would
-// find nothing here.
+// chosen returns a function that returns whether an entry is to be tried: all in the long form,
+// else the sample that the environment names. It returns nil for none, as under the race detector,
+// which finds nothing here.
 func chosen(entries int) (func(i int) bool, error) {
 	asked := os.Getenv(sample)
 	switch {
@@ -39,18 +39,17 @@ func chosen(entries int) (func(i int) bool, error) {
 	n, err := strconv.Atoi(most)
 	first, err2 := strconv.Atoi(begin)
 	if err = errors.Join(err, err2); err != nil || n < 1 || first < 0 {
-		return nil, fmt.Errorf("%s is %q, not a sample such as 24:1234", sample, asked)
+		return nil, fmt.Errorf("%s=%q: not a sample such as 24:1234 (number:first)", sample, asked)
 	}
 	step := (entries + n - 1) / n
 	return func(i int) bool { return i%step == first%step }, nil
 }
 
-// Each fault makes its test fail.
-func TestNoMutantSurvives(t *testing.T) {
+func TestMutants_NoneSurvives(t *testing.T) {
 	all := mutants(t)
 	isChosen := check.Value(chosen(len(all)))(t)
 	if isChosen == nil {
-		t.Skipf("deep: it compiles a program for each mutant. SLUICE_LONG=1 tries all of them, %s=24:0 a sample", sample)
+		t.Skipf("skipped: it compiles a program for each mutant. SLUICE_LONG=1 tries all of them, %s=24:0 a sample", sample)
 	}
 	places := make(chan struct{}, atOnce)
 	for i, m := range all {
@@ -67,7 +66,7 @@ func TestNoMutantSurvives(t *testing.T) {
 	}
 }
 
-// try makes a fault in a copy that only the compiler sees, and returns nil if its test fails.
+// try makes a fault in a copy that only the compiler sees. It returns nil if its test fails.
 func try(t *testing.T, m mutant) error {
 	t.Helper()
 	file, content, err := code{}.apply(m)
@@ -89,7 +88,7 @@ func try(t *testing.T, m mutant) error {
 	return nil
 }
 
-// run runs a test with an overlay, for so long at most.
+// run runs a test with an overlay and a time limit.
 func run(t *testing.T, overlay, pkg, test, limit string) (out string, err error) {
 	dir := root
 	if inLab, is := strings.CutPrefix(pkg, "lab/"); is { // a module of its own
@@ -102,8 +101,8 @@ func run(t *testing.T, overlay, pkg, test, limit string) (out string, err error)
 	return string(output), err
 }
 
-// overlaid writes the contents of files, and the list of replacements that the go command reads. It
-// returns the path of the list.
+// overlaid writes the contents of files, and the overlay list for the go command. It returns the
+// path of the list.
 func overlaid(dir string, files map[string]string) (list string, err error) {
 	replace := map[string]string{}
 	for file, content := range files {
@@ -124,25 +123,25 @@ func overlaid(dir string, files map[string]string) (list string, err error) {
 	return list, os.WriteFile(list, text, 0o600)
 }
 
-// exactly returns what -run wants for one test, or one subtest.
+// exactly returns the pattern for -run that matches one test or one subtest.
 func exactly(test string) string {
 	return "^" + strings.ReplaceAll(regexp.QuoteMeta(test), "/", "$/^") + "$"
 }
 
-// quick returns an environment in which tests take their quick forms, and are skipped where a
-// machine cannot do them: a test that fails for another reason than the mutant catches nothing.
+// quick returns an environment in which tests run in their quick form, and skip what the machine
+// cannot do. A test that fails for another reason than the mutant catches nothing.
 func quick() []string {
 	return slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "SLUICE_") })
 }
 
-// judge says why a mutant does not count as caught; "" if it does. The test itself must have
-// failed: a fault that does not compile, or one that only a time limit ends, shows nothing.
+// judge returns why a mutant does not count as caught, or "". The test itself must fail: a mutant
+// that does not compile, or that only a time limit ends, shows nothing.
 func judge(m mutant, out string, err error) string {
 	var ended *exec.ExitError
 	timedOut := strings.Contains(out, "panic: test timed out after")
 	switch {
 	case err == nil:
-		return "SURVIVES: the test passes, or is none"
+		return "SURVIVES: the test passes, or does not exist"
 	case !errors.As(err, &ended):
 		return "cannot be tried: " + err.Error()
 	case strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]"):
@@ -150,17 +149,17 @@ func judge(m mutant, out string, err error) string {
 	case timedOut != m.hangs:
 		return map[bool]string{true: "hangs", false: "does not hang"}[timedOut]
 	case !timedOut && !failed(m.test, out):
-		return "something else than the test fails"
+		return "something other than the test fails"
 	}
 	return ""
 }
 
-// failed tells whether the output of a run says that a test failed.
+// failed returns whether the output of a run reports that a test failed.
 func failed(test, out string) bool {
 	return regexp.MustCompile(`(?m)^\s*--- FAIL: ` + regexp.QuoteMeta(test) + ` \(`).MatchString(out)
 }
 
-// last returns the end of a text.
+// last returns the last n bytes of a text.
 func last(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -168,8 +167,8 @@ func last(text string, n int) string {
 	return "… " + strings.ToValidUTF8(text[len(text)-n:], "")
 }
 
-// What counts as caught: only that the test itself failed.
-func TestOnlyAFailureOfTheTestCounts(t *testing.T) {
+// A mutant counts as caught only if the test itself fails.
+func TestJudge_OnlyAFailureOfTheTest_Counts(t *testing.T) {
 	ended := &exec.ExitError{}
 	for _, c := range []struct {
 		out, want string
@@ -180,8 +179,8 @@ func TestOnlyAFailureOfTheTestCounts(t *testing.T) {
 		{"--- FAIL: TestX (0.00s)\npanic: index out of range\nFAIL\n", "", false, ended},
 		{"ok\n", "SURVIVES", false, nil},
 		{"ok\n", "SURVIVES", true, nil},
-		{"--- FAIL: TestXY (0.00s)\nFAIL\n", "something else", false, ended},
-		{"panic: elsewhere\n", "something else", false, ended},
+		{"--- FAIL: TestXY (0.00s)\nFAIL\n", "something other", false, ended},
+		{"panic: elsewhere\n", "something other", false, ended},
 		{"x.go:1: undefined\nFAIL\tx [build failed]\n", "does not compile", false, ended},
 		{"panic: test timed out after 20s\n", "hangs", false, ended},
 		{"panic: test timed out after 20s\n", "", true, ended},
@@ -189,16 +188,16 @@ func TestOnlyAFailureOfTheTestCounts(t *testing.T) {
 		{"", "cannot be tried", false, os.ErrNotExist},
 	} {
 		if got := judge(mutant{test: "TestX", hangs: c.hangs}, c.out, c.err); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
-			t.Errorf("%q is judged %q, wanted %q", c.out, got, c.want)
+			t.Errorf("output %q: judged %q, want %q", c.out, got, c.want)
 		}
 	}
-	check.That(t, failed("TestX/a", "--- FAIL: TestX (0.00s)\n    --- FAIL: TestX/a (0.00s)\n"), "the failure of a subtest is not seen")
+	check.That(t, failed("TestX/a", "--- FAIL: TestX (0.00s)\n    --- FAIL: TestX/a (0.00s)\n"), "failed does not find the failure of a subtest")
 }
 
-// A sample is spread over the list, and begins where it is told.
-func TestSamplesAreSpread(t *testing.T) {
+// A sample is spread over the list and begins at its number.
+func TestChosen_Sample_IsSpreadOverTheList(t *testing.T) {
 	if testenv.Short() {
-		t.Skip("nothing is tried")
+		t.Skip("no mutant is tried with -short and under the race detector")
 	}
 	for asked, want := range map[string]string{"7:0": "1111111", "9:5": "1111111", "3:0": "1001001", "3:4": "0100100", "1:13": "0000001", "": "none"} {
 		t.Setenv(sample, asked)
@@ -212,10 +211,10 @@ func TestSamplesAreSpread(t *testing.T) {
 			}
 			got += map[bool]string{true: "1", false: "0"}[isChosen(i)]
 		}
-		check.That(t, err == nil && got == want, "%q chooses %s (%v), wanted %s", asked, got, err, want)
+		check.That(t, err == nil && got == want, "sample %q chooses %s (%v), want %s", asked, got, err, want)
 	}
 	for _, asked := range []string{"3", "0:1", "3:-1", "x:1", ":", "3:x"} {
 		t.Setenv(sample, asked)
-		check.That(t, check.Err(chosen(7)) != nil, "%q is accepted", asked)
+		check.That(t, check.Err(chosen(7)) != nil, "sample %q is accepted", asked)
 	}
 }

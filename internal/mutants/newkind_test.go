@@ -14,11 +14,11 @@ import (
 	"github.com/sluicedp/sluice/internal/testenv"
 )
 
-// notedTest is the file with the test of the new kind, which is added to this package.
+// notedTest is the file with the test of the new kind. It is added to this package.
 const notedTest = "internal/mutants/noted_test.go"
 
-// noted returns the files of the module that adding a kind of event changes, with their content
-// then, and the test of that kind.
+// noted returns the files that change when a kind of event is added, with their new content, and
+// the test of that kind.
 func noted(t *testing.T) map[string]string {
 	t.Helper()
 	parts := check.Value(txtar.ParseFile(filepath.Join("testdata", "noted.txtar")))(t)
@@ -42,17 +42,18 @@ func noted(t *testing.T) map[string]string {
 	return files
 }
 
-// A kind of event, with a request that records it, is added in at most six files that are no tests.
-func TestEveryMutantStillApplies_NewKindOfEvent(t *testing.T) {
+// A kind of event, and a request that records it, need changes in at most six files, tests
+// excluded.
+func TestMutants_NewKindOfEvent_ChangesFewFiles(t *testing.T) {
 	files := noted(t)
-	check.That(t, len(files) <= 6+1 && files[notedTest] != "", "a kind of event is added in %d files, the test included", len(files))
+	check.That(t, len(files) <= 6+1 && files[notedTest] != "", "adding a kind of event changes %d files, the test included", len(files))
 }
 
-// The kind that these files add works everywhere: in the log, in JSON, in statements, in an audit,
-// and when its object is forgotten.
+// The new kind works everywhere: in the log, in JSON, in statements, in an audit, and when its
+// object is forgotten.
 func TestNewKindOfEvent_IsComplete(t *testing.T) {
 	if testenv.Short() {
-		t.Skip("it compiles a program in which the race detector finds nothing")
+		t.Skip("slow: it compiles a program, in which the race detector finds nothing")
 	}
 	files := map[string]string{}
 	for file, content := range noted(t) {

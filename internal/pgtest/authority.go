@@ -22,7 +22,7 @@ type Authority struct {
 	cert *x509.Certificate
 }
 
-// NewAuthority makes an authority.
+// NewAuthority returns an authority with a new key and a self-signed certificate.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{t: t}
@@ -30,8 +30,8 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// Sign makes a certificate for a host, which is at 127.0.0.1 and at other addresses. change may
-// change it before it is signed.
+// Sign returns a certificate for a host at 127.0.0.1 and the addresses at. If change is not nil, it
+// may change the certificate before it is signed.
 func (a *Authority) Sign(name string, change func(*x509.Certificate), at ...net.IP) tls.Certificate {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -45,7 +45,7 @@ func (a *Authority) Sign(name string, change func(*x509.Certificate), at ...net.
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	parent, by := a.cert, a.key
-	if parent == nil { // its own
+	if parent == nil { // self-signed
 		c.IsCA, c.BasicConstraintsValid, c.KeyUsage = true, true, x509.KeyUsageCertSign
 		a.key, parent, by = key, c, key
 	}
@@ -59,15 +59,15 @@ func (a *Authority) Sign(name string, change func(*x509.Certificate), at ...net.
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
-// Pool holds the authority alone.
+// Pool returns a pool that contains only the authority's certificate.
 func (a *Authority) Pool() *x509.CertPool {
 	p := x509.NewCertPool()
 	p.AddCert(a.cert)
 	return p
 }
 
-// Files writes a certificate for a host, its key, and the authority's certificate to a directory,
-// as host.pem, host.key and authority.pem.
+// Files signs a certificate for a host and writes it, its key and the authority's certificate to
+// dir, as host.pem, host.key and authority.pem.
 func (a *Authority) Files(dir, host string, at ...net.IP) {
 	a.t.Helper()
 	c := a.Sign(host, nil, at...)

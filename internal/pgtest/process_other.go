@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// account is whom a server runs as.
+// account is the user and group that a server runs as.
 type account struct{ Uid, Gid uint32 }
 
-var errNoUnix = errors.New("servers for tests run on Unix only")
+var errNoUnix = errors.New("start PostgreSQL for tests: supported only on Unix")
 
 func unprivileged() (*account, error)          { return nil, errNoUnix }
 func attributes(*account) *syscall.SysProcAttr { return nil }

@@ -18,34 +18,34 @@ import (
 	"time"
 )
 
-// Message is one of PostgreSQL's protocol, on its way through a [Proxy].
+// Message is a message of PostgreSQL's protocol that passes through a [Proxy].
 type Message struct {
-	Connection int    // counts from 1
-	FromServer bool   // else from the host
-	Kind       byte   // its first byte; 0 for what begins a connection
-	SQL        string // of a 'P', Parse, and of a 'B', Bind: the statement
-	Bytes      []byte // all of it
+	Connection int    // the number of the connection, from 1
+	FromServer bool   // false: the message is from the host
+	Kind       byte   // the type byte; 0 for the first message of a connection
+	SQL        string // the statement of a Parse ('P') or Bind ('B') message
+	Bytes      []byte // the whole message
 }
 
-// Action is what becomes of a message.
+// Action is what the proxy does with a message.
 type Action int
 
 // The actions.
 const (
 	Pass  Action = iota
-	Drop         // it is left out
-	Cut          // the connection is cut before it
-	After        // it passes, and the connection is cut
-	Half         // half of its bytes pass, and the connection is cut
-	Twice        // it passes two times
-	// it passes, and then everything of this direction since the last Sync or ReadyForQuery, itself
-	// included, another time
+	Drop         // the message is not forwarded
+	Cut          // the connection is closed before the message
+	After        // the message is forwarded, then the connection is closed
+	Half         // half of the bytes are forwarded, then the connection is closed
+	Twice        // the message is forwarded twice
+	// The message is forwarded. Then everything in its direction since the last Sync or
+	// ReadyForQuery, including the message, is forwarded a second time.
 	Again
-	Stuck  // nothing comes through any more in this direction, and nothing is cut
-	Freeze // nothing comes through any more in either direction, and nothing is cut
+	Stuck  // from here on nothing is forwarded in this direction; the connection stays open
+	Freeze // from here on nothing is forwarded in either direction; the connection stays open
 )
 
-// Proxy stands between hosts and a server, and does to messages what it is told.
+// Proxy is a proxy between hosts and a server. A rule decides what it does with each message.
 type Proxy struct {
 	dir      string
 	dial     func() (net.Conn, error)
@@ -54,14 +54,14 @@ type Proxy struct {
 	mu          sync.Mutex
 	rule        func(Message) Action
 	connections int
-	open        map[*line]bool
+	open        map[*connection]bool
 	running     sync.WaitGroup
 }
 
-// NewProxy starts a proxy on a Unix socket of its own. It ends with the test.
+// NewProxy starts a proxy for s on a Unix socket in a directory of its own. It ends with the test.
 func NewProxy(t testing.TB, s *Server) *Proxy {
 	t.Helper()
-	p := &Proxy{dial: func() (net.Conn, error) { return net.Dial("unix", s.Socket()) }, open: map[*line]bool{}}
+	p := &Proxy{dial: func() (net.Conn, error) { return net.Dial("unix", s.Socket()) }, open: map[*connection]bool{}}
 	var err error
 	if p.dir, err = os.MkdirTemp("", "sluice-proxy-"); err == nil {
 		p.listener, err = net.Listen("unix", filepath.Join(p.dir, ".s.PGSQL.5432"))
@@ -79,32 +79,33 @@ func NewProxy(t testing.TB, s *Server) *Proxy {
 	return p
 }
 
-// Address is that of a database, through the proxy.
+// Address returns the connection string of a database through the proxy.
 func (p *Proxy) Address(database string) string {
 	return "host=" + p.dir + " port=5432 user=postgres sslmode=disable dbname=" + database
 }
 
-// To has connections that are made from now on lead to another server.
-func (p *Proxy) To(s *Server) {
+// RedirectTo makes connections from now on lead to s.
+func (p *Proxy) RedirectTo(s *Server) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.dial = func() (net.Conn, error) { return net.Dial("unix", s.Socket()) }
 }
 
-// Rule has each message judged from now on; nil lets all pass. It is called by several goroutines.
-func (p *Proxy) Rule(rule func(Message) Action) {
+// SetRule sets the rule for messages from now on; nil forwards every message. Several goroutines
+// call the rule concurrently.
+func (p *Proxy) SetRule(rule func(Message) Action) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rule = rule
 }
 
-// CutAll cuts all connections.
+// CutAll closes all connections.
 func (p *Proxy) CutAll() {
 	p.mu.Lock()
 	open := slices.Collect(maps.Keys(p.open))
 	p.mu.Unlock()
-	for _, l := range open {
-		l.cut()
+	for _, c := range open {
+		c.cut()
 	}
 }
 
@@ -122,111 +123,112 @@ func (p *Proxy) accept() {
 			_ = host.Close()
 			continue
 		}
-		l := &line{proxy: p, host: host, server: server, statements: map[string]string{}, over: make(chan struct{})}
+		c := &connection{proxy: p, host: host, server: server, prepared: map[string]string{}, done: make(chan struct{})}
 		p.mu.Lock()
 		p.connections++
-		l.number = p.connections
-		p.open[l] = true
+		c.number = p.connections
+		p.open[c] = true
 		p.mu.Unlock()
-		p.running.Go(func() { l.pump(host, server, false) })
-		p.running.Go(func() { l.pump(server, host, true) })
+		p.running.Go(func() { c.forward(host, server, false) })
+		p.running.Go(func() { c.forward(server, host, true) })
 	}
 }
 
-// line is a connection through the proxy.
-type line struct {
+// connection is a connection through the proxy.
+type connection struct {
 	proxy        *Proxy
 	number       int
 	host, server net.Conn
 
-	mu         sync.Mutex
-	statements map[string]string // by name
-	frozen     bool
-	once       sync.Once
-	over       chan struct{}
+	mu       sync.Mutex
+	prepared map[string]string // statements by name
+	frozen   bool
+	once     sync.Once
+	done     chan struct{}
 }
 
-// end tells whether a message is the last one of a question, or of an answer.
-func (m Message) end() bool { return m.FromServer && m.Kind == 'Z' || !m.FromServer && m.Kind == 'S' }
+// isLast returns whether the message is the last of a request (Sync) or of an answer
+// (ReadyForQuery).
+func (m Message) isLast() bool { return m.Kind == map[bool]byte{true: 'Z', false: 'S'}[m.FromServer] }
 
-func (l *line) cut() {
-	l.once.Do(func() {
-		close(l.over)
-		_, _ = l.host.Close(), l.server.Close()
-		l.proxy.mu.Lock()
-		defer l.proxy.mu.Unlock()
-		delete(l.proxy.open, l)
+func (c *connection) cut() {
+	c.once.Do(func() {
+		close(c.done)
+		_, _ = c.host.Close(), c.server.Close()
+		c.proxy.mu.Lock()
+		defer c.proxy.mu.Unlock()
+		delete(c.proxy.open, c)
 	})
 }
 
-// pump carries messages from one end to the other. If the host has closed its end, answers are
-// discarded, and the connection ends only after the server was sent everything that the host had
-// sent: a network delivers that, too.
-func (l *line) pump(from, to net.Conn, fromServer bool) {
-	err := l.carryAll(from, to, fromServer)
+// forward forwards messages in one direction, then closes the connection. If the host has closed
+// its end, answers are discarded until the server has received everything that the host sent,
+// because a network delivers that, too.
+func (c *connection) forward(from, to net.Conn, fromServer bool) {
+	err := c.forwardAll(from, to, fromServer)
 	if fromServer && errors.Is(err, errReceiverGone) {
 		_, _ = io.Copy(io.Discard, from) // ends when the other direction cuts the connection
 	}
-	l.cut()
+	c.cut()
 }
 
-// errReceiverGone is the error of carryAll if the receiving end of the connection is closed.
+// errReceiverGone is the error of forwardAll if the receiving end of the connection is closed.
 var errReceiverGone = errors.New("the receiver of the message is gone")
 
-// carryAll carries messages in one direction until the connection ends or a rule ends it.
-func (l *line) carryAll(from, to net.Conn, fromServer bool) error {
+// forwardAll forwards messages in one direction until the connection or a rule ends it.
+func (c *connection) forwardAll(from, to net.Conn, fromServer bool) error {
 	first := !fromServer
 	var since []byte
 	for {
-		m, err := read(from, first)
+		m, err := readMessage(from, first)
 		if err != nil {
 			return err
 		}
-		m.Connection, m.FromServer, first = l.number, fromServer, false
-		l.note(&m)
+		m.Connection, m.FromServer, first = c.number, fromServer, false
+		c.noteSQL(&m)
 		since = append(since, m.Bytes...)
-		if err := l.carry(m, since, to); err != nil {
+		if err := c.apply(m, since, to); err != nil {
 			return err
 		}
-		if m.end() || m.Kind == 0 {
+		if m.isLast() || m.Kind == 0 {
 			since = since[:0]
 		}
 	}
 }
 
-// note keeps the texts of statements.
-func (l *line) note(m *Message) {
+// noteSQL remembers the text of a prepared statement by its name, and sets m.SQL.
+func (c *connection) noteSQL(m *Message) {
 	if m.FromServer {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch m.Kind {
 	case 'P':
 		parts := bytes.SplitN(m.Bytes[5:], []byte{0}, 3)
 		m.SQL = string(parts[1])
-		l.statements[string(parts[0])] = m.SQL
+		c.prepared[string(parts[0])] = m.SQL
 	case 'B':
-		m.SQL = l.statements[string(bytes.SplitN(m.Bytes[5:], []byte{0}, 3)[1])]
+		m.SQL = c.prepared[string(bytes.SplitN(m.Bytes[5:], []byte{0}, 3)[1])]
 	}
 }
 
-// errCut is the error of carry if a rule ends the connection.
-var errCut = errors.New("the rule cuts the connection")
+// errCut is the error of apply if the rule closes the connection.
+var errCut = errors.New("the rule of the proxy closes the connection")
 
-// carry does with a message what the rule says. It returns an error if the connection ends with it.
-func (l *line) carry(m Message, since []byte, to net.Conn) error {
-	l.proxy.mu.Lock()
-	rule := l.proxy.rule
-	l.proxy.mu.Unlock()
+// apply does with a message what the rule returns. An error means that the connection ends.
+func (c *connection) apply(m Message, since []byte, to net.Conn) error {
+	c.proxy.mu.Lock()
+	rule := c.proxy.rule
+	c.proxy.mu.Unlock()
 	what := Pass
 	if rule != nil {
 		what = rule(m)
 	}
-	l.mu.Lock()
-	l.frozen = l.frozen || what == Freeze
-	frozen := l.frozen
-	l.mu.Unlock()
+	c.mu.Lock()
+	c.frozen = c.frozen || what == Freeze
+	frozen := c.frozen
+	c.mu.Unlock()
 	send := func(b []byte) error {
 		if _, err := to.Write(b); err != nil {
 			return fmt.Errorf("%w: %w", errReceiverGone, err)
@@ -235,7 +237,7 @@ func (l *line) carry(m Message, since []byte, to net.Conn) error {
 	}
 	switch {
 	case what == Stuck || frozen:
-		<-l.over
+		<-c.done
 		return errCut
 	case what == Drop:
 		return nil
@@ -253,8 +255,8 @@ func (l *line) carry(m Message, since []byte, to net.Conn) error {
 	return send(m.Bytes)
 }
 
-// read reads a message.
-func read(from io.Reader, first bool) (m Message, err error) {
+// readMessage reads one message. The first message of a connection has no type byte.
+func readMessage(from io.Reader, first bool) (m Message, err error) {
 	head := make([]byte, 5)
 	if first {
 		head = head[:4]
@@ -267,16 +269,16 @@ func read(from io.Reader, first bool) (m Message, err error) {
 	}
 	length := int(binary.BigEndian.Uint32(head[len(head)-4:])) - 4
 	if length < 0 || length > 1<<30 {
-		return m, errors.New("no message of PostgreSQL")
+		return m, fmt.Errorf("read a message of PostgreSQL: impossible length %d", length)
 	}
 	m.Bytes = append(head, make([]byte, length)...)
 	_, err = io.ReadFull(from, m.Bytes[len(head):])
 	return m, err
 }
 
-// Relay brings bytes from whoever connects to an address, of TCP or the path of a socket, and back,
-// each half of a round trip later. It ends with the process of the caller, or when the listener is
-// closed.
+// Relay accepts connections and forwards bytes to an address and back, each direction delayed by
+// half of trip. The address is host:port, or the absolute path of a socket. Relay returns when the
+// listener is closed.
 func Relay(l net.Listener, to string, trip time.Duration) {
 	network := "tcp"
 	if strings.HasPrefix(to, "/") {
@@ -293,14 +295,14 @@ func Relay(l net.Listener, to string, trip time.Duration) {
 				_ = host.Close()
 				return
 			}
-			go late(host, server, trip/2)
-			late(server, host, trip/2)
+			go copyDelayed(host, server, trip/2)
+			copyDelayed(server, host, trip/2)
 		}()
 	}
 }
 
-// late brings what is read to another end, each piece a time after it came.
-func late(from, to net.Conn, delay time.Duration) {
+// copyDelayed copies bytes, each chunk a delay after it was read.
+func copyDelayed(from, to net.Conn, delay time.Duration) {
 	type piece struct {
 		at    time.Time
 		bytes []byte

@@ -1,5 +1,5 @@
-// Package pgtest starts PostgreSQL servers for tests: primaries, standbys, and what lies between
-// them and a host. Only tests import it.
+// Package pgtest starts PostgreSQL servers for tests: primaries, standbys, and proxies between them
+// and a host. Only tests import it.
 package pgtest
 
 import (
@@ -22,74 +22,73 @@ import (
 	"github.com/sluicedp/sluice/internal/testenv"
 )
 
-// patience is how long anything may take that ends.
-const patience = time.Minute
+// timeout limits each wait for a server.
+const timeout = time.Minute
 
-// Server is a PostgreSQL server of a test, on a Unix socket in a directory of its own. It ends with
-// the test, or with this process.
+// Server is a PostgreSQL server of a test. It listens on a Unix socket in a directory of its own.
+// It ends with the test, or with this process.
 type Server struct {
-	Dir      string // where the socket is
-	Data     string // the database
+	Dir      string // the directory of the socket
+	Data     string // the data directory
 	settings []string
 	bin      string
 	as       *account
-	wrap     []string // a command to run it by
+	wrap     []string // a command that runs the server, such as "ip netns exec name"
 
 	running *exec.Cmd
 	stdin   io.WriteCloser
 	log     bytes.Buffer
 }
 
-// Start makes a database, and starts a server for it with settings such as "fsync=off". Where
-// PostgreSQL is not installed, the test is impossible.
+// Start creates a database and starts a server for it, with settings such as "fsync=off". If
+// PostgreSQL is not installed, the test ends as with [testenv.Unsupported].
 func Start(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	return StartIn(t, nil, settings...)
 }
 
-// StartLasting is Start of a server that ends with this process, and not with the test: other tests
-// can use it, too.
+// StartLasting is [Start] for a server that later tests use, too: it ends with this process.
 func StartLasting(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	return StartIn(lasting{t}, nil, settings...)
+	return StartIn(withoutCleanup{t}, nil, settings...)
 }
 
-// lasting is a test behind which nothing is tidied up.
-type lasting struct{ testing.TB }
+// withoutCleanup is a test whose cleanup functions do not run.
+type withoutCleanup struct{ testing.TB }
 
-func (lasting) Cleanup(func()) {}
+func (withoutCleanup) Cleanup(func()) {}
 
-// StartIn is Start by way of a command, such as "ip netns exec name".
+// StartIn is [Start] with a command that runs the server, such as "ip netns exec name".
 func StartIn(t testing.TB, wrap []string, settings ...string) *Server {
 	t.Helper()
 	s := prepare(t, settings)
 	s.wrap = wrap
-	made.Do(func() { made.data = initialize(t) })
-	if made.data == "" {
-		t.Fatal("no database could be made")
+	template.Do(func() { template.data = initialize(t) })
+	if template.data == "" {
+		t.Fatal("copy the empty database: an earlier initdb failed")
 	}
-	if out, err := exec.Command("cp", "-a", made.data, s.Data).CombinedOutput(); err != nil {
+	if out, err := exec.Command("cp", "-a", template.data, s.Data).CombinedOutput(); err != nil {
 		t.Fatalf("cp: %v: %s", err, out)
 	}
 	s.Begin(t)
 	return s
 }
 
-// made is an empty database, to be copied: it takes a second to make one.
-var made struct {
+// template is an empty database from which servers are copied, because initdb takes a second.
+var template struct {
 	sync.Once
 	data string
-	open io.Closer // a pipe, as long as this process is
+	open io.Closer // a pipe that closes when this process ends
 }
 
-// initialize makes an empty database, which is removed when this process is gone.
+// initialize creates an empty database. It is removed when this process ends.
 func initialize(t testing.TB) (data string) {
 	t.Helper()
-	s := prepare(lasting{t}, nil)
+	s := prepare(withoutCleanup{t}, nil)
 	c := exec.Command("sh", "-c", `read _; rm -rf "$1"`, "sh", s.Dir)
 	c.SysProcAttr = attributes(nil)
 	var err error
-	if made.open, err = c.StdinPipe(); err == nil {
+	if template.open, err = c.StdinPipe(); err == nil {
 		err = c.Start()
 	}
 	if err != nil {
@@ -102,17 +101,17 @@ func initialize(t testing.TB) (data string) {
 	return s.Data
 }
 
-// prepare makes a directory for a server.
+// prepare creates a directory for a server that does not run yet.
 func prepare(t testing.TB, settings []string) *Server {
 	t.Helper()
 	s := &Server{settings: settings}
 	var err error
-	if s.bin, err = programs(); err != nil {
+	if s.bin, err = programDir(); err != nil {
 		testenv.Unsupported(t, err.Error())
 	}
 	root := "/dev/shm"
 	if _, err := os.Stat(root); err != nil {
-		root = "" // a disk takes longer
+		root = "" // slower, on a disk
 	}
 	if s.Dir, err = os.MkdirTemp(root, "sluice-pg-"); err != nil {
 		t.Fatal(err)
@@ -120,7 +119,7 @@ func prepare(t testing.TB, settings []string) *Server {
 	t.Cleanup(func() {
 		s.Crash()
 		if t.Failed() && s.log.Len() > 0 {
-			t.Logf("the log of %s ends so:\n%s", s.Dir, s.log.Bytes()[max(0, s.log.Len()-4000):])
+			t.Logf("end of the log of the server in %s:\n%s", s.Dir, s.log.Bytes()[max(0, s.log.Len()-4000):])
 		}
 		if err := os.RemoveAll(s.Dir); err != nil {
 			t.Error(err)
@@ -136,15 +135,15 @@ func prepare(t testing.TB, settings []string) *Server {
 	return s
 }
 
-// programs returns the directory of PostgreSQL's programs: that of the path or, on Debian, that of
-// the newest version.
-func programs() (dir string, err error) {
+// programDir returns the directory of PostgreSQL's programs: the one in PATH or, on Debian, the one
+// of the newest version.
+func programDir() (dir string, err error) {
 	dirs, err := filepath.Glob("/usr/lib/postgresql/*/bin")
 	if err != nil {
 		return "", err
 	}
 	version := func(dir string) int {
-		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(dir))) // 0 sorts last
+		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(dir))) // 0, for a name that is no number, sorts last
 		return n
 	}
 	slices.SortFunc(dirs, func(a, b string) int { return version(b) - version(a) })
@@ -160,10 +159,10 @@ func programs() (dir string, err error) {
 			return dir, nil
 		}
 	}
-	return "", errors.New("PostgreSQL is not installed (Debian: apt-get install postgresql-15)")
+	return "", errors.New("find PostgreSQL: not installed (Debian: apt-get install postgresql-15)")
 }
 
-// command is a program of PostgreSQL.
+// command returns a command that runs a program of PostgreSQL.
 func (s *Server) command(name string, args ...string) *exec.Cmd {
 	c := exec.Command(filepath.Join(s.bin, name), args...)
 	c.Dir, c.Env = s.Dir, append(os.Environ(), "LC_ALL=C")
@@ -178,7 +177,7 @@ func (s *Server) run(t testing.TB, name string, args ...string) {
 	}
 }
 
-// write writes a file of the database.
+// write writes a file in the data directory.
 func (s *Server) write(t testing.TB, name, text string) {
 	t.Helper()
 	path := filepath.Join(s.Data, name)
@@ -191,7 +190,7 @@ func (s *Server) write(t testing.TB, name, text string) {
 	}
 }
 
-// Begin starts the server of a database that none is running for, and waits until it answers.
+// Begin starts the server, which must not run, and waits until it answers.
 func (s *Server) Begin(t testing.TB) {
 	t.Helper()
 	args := []string{s.command("postgres").Path, "-D", s.Data, "-k", s.Dir}
@@ -203,13 +202,13 @@ func (s *Server) Begin(t testing.TB) {
 	}, s.settings) {
 		args = append(args, "-c", setting)
 	}
-	// When this process is gone, so is the other end of the pipe: the shell ends the server, and
-	// removes what it had.
+	// When this process ends, the pipe closes. The shell then ends the server and removes its
+	// directory, unless the word "keep" was written to the pipe.
 	script := `dir=$1; shift; "$@" </dev/null & p=$!; read word; kill -QUIT $p; wait $p
 		[ "$word" = keep ] || rm -rf "$dir"`
 	c := exec.Command("sh", append([]string{"-c", script, "sh", s.Dir}, args...)...)
 	if len(s.wrap) > 0 {
-		c = exec.Command(s.wrap[0], slices.Concat(s.wrap[1:], s.demoted(), c.Args)...)
+		c = exec.Command(s.wrap[0], slices.Concat(s.wrap[1:], s.asUser(), c.Args)...)
 	} else {
 		c.SysProcAttr = attributes(s.as)
 	}
@@ -226,8 +225,8 @@ func (s *Server) Begin(t testing.TB) {
 	s.Await(t)
 }
 
-// demoted is a command that runs another one as the user of the server.
-func (s *Server) demoted() []string {
+// asUser returns a command that runs another command as the user of the server.
+func (s *Server) asUser() []string {
 	if s.as == nil {
 		return nil
 	}
@@ -244,10 +243,10 @@ func (s *Server) Await(t testing.TB) {
 	})
 }
 
-// Until waits until something is so.
+// Until waits until is returns no error.
 func Until(t testing.TB, what string, is func() error) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	for {
 		err := is()
 		if err == nil {
@@ -260,16 +259,15 @@ func Until(t testing.TB, what string, is func() error) {
 	}
 }
 
-// Address is that of a database, on the socket.
+// Address returns the connection string of a database.
 func (s *Server) Address(database string) string {
 	return "host=" + s.Dir + " port=5432 user=postgres dbname=" + database
 }
 
-// Socket is the path of the socket.
+// Socket returns the path of the socket.
 func (s *Server) Socket() string { return filepath.Join(s.Dir, ".s.PGSQL.5432") }
 
-// Exec runs statements in a database, and returns the first column of what the last of them
-// returns.
+// Exec runs statements in a database. It returns the first column of the result of the last one.
 func (s *Server) Exec(t testing.TB, database, sql string) (rows []string) {
 	t.Helper()
 	rows, err := s.Try(database, sql)
@@ -279,9 +277,9 @@ func (s *Server) Exec(t testing.TB, database, sql string) (rows []string) {
 	return rows
 }
 
-// Try is Exec of what may fail.
+// Try is [Server.Exec] for statements that may fail.
 func (s *Server) Try(database, sql string) (rows []string, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	c, err := pgx.Connect(ctx, s.Address(database))
 	if err != nil {
@@ -298,7 +296,8 @@ func (s *Server) Try(database, sql string) (rows []string, err error) {
 	return rows, err
 }
 
-// Database makes an empty database, in place of one that had its name, and returns its address.
+// Database creates an empty database and returns its connection string. An existing database of
+// that name is dropped.
 func (s *Server) Database(t testing.TB, name string) (address string) {
 	t.Helper()
 	id := pgx.Identifier{name}.Sanitize()
@@ -307,37 +306,37 @@ func (s *Server) Database(t testing.TB, name string) (address string) {
 	return s.Address(name)
 }
 
-// Stop ends the server in order: commits are flushed, and sent to the standbys.
+// Stop shuts the server down: commits are flushed and sent to the standbys.
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
-	s.run(t, "pg_ctl", "stop", "-D", s.Data, "-m", "fast", "-t", strconv.Itoa(int(patience.Seconds())))
+	s.run(t, "pg_ctl", "stop", "-D", s.Data, "-m", "fast", "-t", strconv.Itoa(int(timeout.Seconds())))
 	s.Crash()
 }
 
-// Crash ends the server at once, if it is running, as a power cut would, but for what the system has
-// in its memory.
+// Crash kills the server if it is running. It is like a power cut, except that the kernel still
+// writes the file data that it holds.
 func (s *Server) Crash() {
 	if s.running != nil {
 		_, _ = io.WriteString(s.stdin, "keep\n")
 		_ = s.stdin.Close()
-		_ = s.running.Wait() // it was killed
+		_ = s.running.Wait() // an error is expected: the server was killed
 		s.running = nil
 	}
 }
 
-// Ended waits until the server has ended by itself.
-func (s *Server) Ended(t testing.TB) {
+// WaitEnded waits until the server has ended by itself.
+func (s *Server) WaitEnded(t testing.TB) {
 	t.Helper()
 	Until(t, "the server has ended by itself", func() error {
 		if _, err := s.Try("postgres", "SELECT 1"); err == nil {
-			return errors.New("it answers")
+			return errors.New("the server still answers")
 		}
 		return nil
 	})
 	s.Crash()
 }
 
-// Standby makes a standby that follows the server, under a name, and starts it.
+// Standby creates a standby that follows the server under a name, and starts it.
 func (s *Server) Standby(t testing.TB, name string, settings ...string) *Server {
 	t.Helper()
 	b := s.Backup(t, settings...)
@@ -346,7 +345,7 @@ func (s *Server) Standby(t testing.TB, name string, settings ...string) *Server 
 	return b
 }
 
-// Follow has the database of a server that is not running follow another one.
+// Follow makes a server that does not run follow a primary when it starts.
 func (s *Server) Follow(t testing.TB, primary *Server, name string) {
 	t.Helper()
 	s.write(t, "standby.signal", "")
@@ -354,42 +353,43 @@ func (s *Server) Follow(t testing.TB, primary *Server, name string) {
 		fmt.Sprintf("primary_conninfo = 'host=%s port=5432 user=postgres application_name=%s'\n", primary.Dir, name))
 }
 
-// Promote makes a primary of a standby.
+// Promote makes the standby a primary.
 func (s *Server) Promote(t testing.TB) {
 	t.Helper()
-	s.Exec(t, "postgres", "SELECT pg_promote()") // returns when it is one
+	s.Exec(t, "postgres", "SELECT pg_promote()") // returns when the server is a primary
 }
 
-// answers waits until a query returns a text.
-func (s *Server) answers(t testing.TB, want, query string) {
+// waitAnswer waits until a query returns one row with the text want.
+func (s *Server) waitAnswer(t testing.TB, want, query string) {
 	t.Helper()
 	Until(t, query+" returns "+want, func() error {
 		rows, err := s.Try("postgres", query)
 		if err == nil && !slices.Equal(rows, []string{want}) {
-			err = fmt.Errorf("it returns %q", rows)
+			err = fmt.Errorf("the query returns %q", rows)
 		}
 		return err
 	})
 }
 
-// Waits sets which standbys the commits of a server wait for, such as "ANY 1 (a, b)"; "" for none.
-func (s *Server) Waits(t testing.TB, standbys string) {
+// SetSynchronous sets the standbys that commits of the server wait for, such as "ANY 1 (a, b)", or
+// "" for none.
+func (s *Server) SetSynchronous(t testing.TB, standbys string) {
 	t.Helper()
 	s.Exec(t, "postgres", "ALTER SYSTEM SET synchronous_standby_names = '"+standbys+"'")
 	s.Exec(t, "postgres", "SELECT pg_reload_conf()")
-	s.answers(t, standbys, "SELECT current_setting('synchronous_standby_names')")
+	s.waitAnswer(t, standbys, "SELECT current_setting('synchronous_standby_names')")
 }
 
-// Streaming waits until standbys have all that the server has committed.
-func (s *Server) Streaming(t testing.TB, names ...string) {
+// WaitStreaming waits until the standbys have replayed everything that the server has committed.
+func (s *Server) WaitStreaming(t testing.TB, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		s.answers(t, "t", "SELECT replay_lsn >= pg_current_wal_lsn() FROM pg_stat_replication "+
+		s.waitAnswer(t, "t", "SELECT replay_lsn >= pg_current_wal_lsn() FROM pg_stat_replication "+
 			"WHERE application_name = '"+name+"' AND state = 'streaming'")
 	}
 }
 
-// Backup copies the database of a running server into a new server that is not running.
+// Backup copies the database of a running server into a new server that is not started.
 func (s *Server) Backup(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	b := prepare(t, settings)

@@ -11,20 +11,20 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A primary, two standbys, a failover: what the tests of others rest on.
-func TestServers(t *testing.T) {
+// The servers do what the tests of other packages rely on: replication, backup, crash, failover.
+func TestServer_ReplicatesBacksUpAndFailsOver(t *testing.T) {
 	s := Start(t)
 	a := s.Standby(t, "a")
 	b := s.Standby(t, "b")
-	s.Waits(t, "ANY 1 (a, b)")
+	s.SetSynchronous(t, "ANY 1 (a, b)")
 	s.Exec(t, "postgres", "CREATE TABLE found (n int); INSERT INTO found VALUES (1)")
-	s.Streaming(t, "a", "b")
+	s.WaitStreaming(t, "a", "b")
 	if _, err := a.Try("postgres", "INSERT INTO found VALUES (2)"); err == nil {
-		t.Error("a standby is written to")
+		t.Error("a standby accepts a write")
 	}
 	backup := s.Backup(t)
 	s.Exec(t, "postgres", "INSERT INTO found VALUES (3)")
-	s.Streaming(t, "b")
+	s.WaitStreaming(t, "b")
 	s.Crash()
 	b.Promote(t)
 	if found := b.Exec(t, "postgres", "SELECT n FROM found ORDER BY n"); strings.Join(found, " ") != "1 3" {
@@ -38,8 +38,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// Each action does what it says.
-func TestProxy(t *testing.T) {
+func TestProxy_EachAction_TakesEffect(t *testing.T) {
 	s := Start(t)
 	p := NewProxy(t, s)
 	connect := func() *pgx.Conn {
@@ -59,23 +58,23 @@ func TestProxy(t *testing.T) {
 		fromServer bool
 		kind       byte
 		action     Action
-		answered   bool // the question
-		next       bool // the one after it, well
+		answered   bool // the request
+		next       bool // the request after it
 	}{
-		"pass":         {false, 'B', Pass, true, true},
-		"cut":          {false, 'B', Cut, false, false},
-		"half":         {true, 'D', Half, false, false},
-		"after":        {true, 'Z', After, true, false},
-		"again asked":  {false, 'S', Again, true, false},
-		"again told":   {true, 'Z', Again, true, false},
-		"twice a sync": {false, 'S', Twice, true, true},
+		"pass":           {false, 'B', Pass, true, true},
+		"cut":            {false, 'B', Cut, false, false},
+		"half":           {true, 'D', Half, false, false},
+		"after":          {true, 'Z', After, true, false},
+		"repeated ask":   {false, 'S', Again, true, false},
+		"repeated reply": {true, 'Z', Again, true, false},
+		"twice a sync":   {false, 'S', Twice, true, true},
 	} {
 		conn := connect()
 		if _, err := ask(conn, 0); err != nil { // the statement is prepared
 			t.Fatal(err)
 		}
 		done := false
-		p.Rule(func(m Message) Action {
+		p.SetRule(func(m Message) Action {
 			if done || m.FromServer != c.fromServer || m.Kind != c.kind {
 				return Pass
 			}
@@ -90,18 +89,18 @@ func TestProxy(t *testing.T) {
 		if (err == nil && next == 2) != c.next {
 			t.Errorf("%s: then %d %v", what, next, err)
 		}
-		p.Rule(nil)
+		p.SetRule(nil)
 		_ = conn.Close(t.Context())
 	}
 	conn := connect()
 	p.CutAll()
 	if _, err := ask(conn, 1); err == nil {
-		t.Error("nothing was cut")
+		t.Error("CutAll left the connection open")
 	}
 }
 
-// A relay brings everything, later.
-func TestRelay(t *testing.T) {
+// The relay delivers all bytes, each direction late by half of the round trip.
+func TestRelay_DelaysEveryByte(t *testing.T) {
 	listen := func() net.Listener {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -117,7 +116,7 @@ func TestRelay(t *testing.T) {
 			if err != nil {
 				return
 			}
-			go late(c, c, 0)
+			go copyDelayed(c, c, 0)
 		}
 	}()
 	const trip = 20 * time.Millisecond

@@ -1,18 +1,18 @@
-// Package stattest tells whether counts, shares and estimates are what a law says, and has the
-// arithmetic that references are computed by. Only tests import it.
+// Package stattest checks whether counts, shares and estimates follow a law, and has the arithmetic
+// for reference values. Only tests import it.
 //
-// Each check returns a [Verdict], whose P is the probability that chance alone leads as far away
-// from the right law, or farther. A verdict rejects the law if P is below [Alarm], so a check of
-// the right law fails by chance once in 10⁹ runs. That rate is stated here and nowhere else.
+// Each check returns a [Verdict]. Its P is the probability of a result at least as far from the
+// law, if the law is right. A verdict rejects the law if P is below [Alarm]. So a check of the
+// right law fails by chance once in 10⁹ runs. That rate is stated only here.
 //
-//	stattest.Fit(counts, law).Holds(t, "chains")            // fails the test if the law is rejected
-//	stattest.Fit(spoilt, law).Fails(t, "spoilt chains")     // fails it if it is not
+//	stattest.Fit(counts, law).Holds(t, "chains")        // fails the test if the law is rejected
+//	stattest.Fit(spoilt, law).Fails(t, "spoilt chains") // fails the test if it is not rejected
 //
-// The second form is the test of the test: it has the size of fault that a test is to find.
+// The second form tests the test: its law is wrong by the size of fault that the test is to find.
 //
-// [Share] and [Cells] are exact for any numbers. [Fit] leans on the χ² distribution; where a class
-// is expected [rare] times or more, it rejects the right law no oftener than twice [Alarm].
-// [Normal], [Mean] and [Squares] are right as far as their numbers are normal.
+// [Share] and [Cells] are exact for all counts. [Fit] uses the χ² distribution. If each class is
+// expected at least [rare] times, it rejects the right law with at most twice [Alarm]. [Normal],
+// [Mean] and [Squares] are exact only for normal numbers.
 package stattest
 
 import (
@@ -22,43 +22,42 @@ import (
 	"github.com/sluicedp/sluice/internal/testenv"
 )
 
-// Alarm is the probability at most with which a check rejects the right law.
+// Alarm is the largest probability with which a check rejects the right law.
 const Alarm = 1e-9
 
-// Coarser is how many times larger the faults are that statistical tests look for under the race
-// detector, in 1/Coarser² of the draws. It makes draws about ten times as slow, and in a single
-// goroutine it has nothing to find: what such a test teaches about the law, it teaches without.
+// Coarser is how many times larger the detected faults are under the race detector, so that
+// 1/Coarser² of the draws is enough. The race detector makes draws about ten times as slow, and
+// finds nothing in a single goroutine.
 const Coarser = 1 + 3*testenv.Race
 
-// Verdict is what a check found.
+// Verdict is the result of a check.
 type Verdict struct {
-	// P is the probability that what was seen, or worse, comes about under the law. It is not a
-	// number if there was nothing to check, or no law: then neither [Verdict.Holds] nor
-	// [Verdict.Fails].
+	// P is the probability of the result, or one farther off, under the law. It is NaN if there was
+	// nothing to check, or no valid law: then both [Verdict.Holds] and [Verdict.Fails] fail.
 	P float64
-	// Seen tells what was seen, and what was expected.
+	// Seen describes the result and what was expected.
 	Seen string
 }
 
-// Rejected tells whether the law is rejected.
+// Rejected returns whether the law is rejected.
 func (v Verdict) Rejected() bool { return v.P < Alarm }
 
 func (v Verdict) String() string { return fmt.Sprintf("%s (by chance: %.2g)", v.Seen, v.P) }
 
-// Holds fails a test if the law is rejected. The text says what was counted.
+// Holds fails the test if the law is rejected. The text describes what was counted.
 func (v Verdict) Holds(t testing.TB, format string, args ...any) {
 	t.Helper()
-	v.want(t, v.P >= Alarm, "", format, args)
+	v.report(t, v.P >= Alarm, "", format, args)
 }
 
-// Fails fails a test if the law is not rejected: a fault that it should find is not noticed.
+// Fails fails the test if the law is not rejected: the check misses a fault that it should find.
 func (v Verdict) Fails(t testing.TB, format string, args ...any) {
 	t.Helper()
-	v.want(t, v.Rejected(), "nobody notices: ", format, args)
+	v.report(t, v.Rejected(), "the fault is not noticed: ", format, args)
 }
 
-// want reports a verdict: as an error, or in the log of the test.
-func (v Verdict) want(t testing.TB, right bool, wrong, format string, args []any) {
+// report reports a verdict: as an error, or in the log of the test.
+func (v Verdict) report(t testing.TB, right bool, wrong, format string, args []any) {
 	t.Helper()
 	if what := fmt.Sprintf(format, args...); right {
 		t.Logf("%s: %v", what, v)

@@ -7,12 +7,12 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Cells checks each count against its probability, by the exact binomial test. P is for all of them
-// together. It finds best what is off in a few cells.
+// Cells checks each count against its probability with the exact binomial test. P is for all cells
+// together. It is best at finding faults in few cells.
 func Cells[K comparable](counts map[K]int, law map[K]float64) Verdict {
-	n, broken := total(counts, law)
-	if broken != nil {
-		return *broken
+	n, invalid := total(counts, law)
+	if invalid != nil {
+		return *invalid
 	}
 	worst := Verdict{P: 1, Seen: fmt.Sprintf("%d in %d cells", n, len(law))}
 	for cell, p := range law {
@@ -24,9 +24,9 @@ func Cells[K comparable](counts map[K]int, law map[K]float64) Verdict {
 	return worst
 }
 
-// total is how often anything was counted. If a law is none, or something came that never does, it
-// returns the verdict.
-func total[K comparable](counts map[K]int, law map[K]float64) (n int, broken *Verdict) {
+// total returns the sum of the counts. It returns a verdict if the law is invalid or an impossible
+// cell was counted.
+func total[K comparable](counts map[K]int, law map[K]float64) (n int, invalid *Verdict) {
 	sum := 0.0
 	for _, p := range law {
 		if !(p >= 0) {
@@ -37,23 +37,23 @@ func total[K comparable](counts map[K]int, law map[K]float64) (n int, broken *Ve
 	for cell, count := range counts {
 		n += count
 		if count > 0 && law[cell] == 0 {
-			broken = &Verdict{0, fmt.Sprintf("%v came %d times, and is impossible", cell, count)}
+			invalid = &Verdict{0, fmt.Sprintf("%v was counted %d times, but has probability 0", cell, count)}
 		}
 	}
 	if !(math.Abs(sum-1) <= 1e-9) || n == 0 {
-		return 0, &Verdict{math.NaN(), fmt.Sprintf("%d in all, by probabilities whose sum is %v", n, sum)}
+		return 0, &Verdict{math.NaN(), fmt.Sprintf("%d counts, with probabilities whose sum is %v", n, sum)}
 	}
-	return n, broken
+	return n, invalid
 }
 
-// rare is how often a cell must be expected at least to be a class of its own; all others are one
-// class together.
+// rare is the expected count from which a cell is a class of its own. All other cells form one
+// class.
 const rare = 25
 
-// Fit checks counts against a law as a whole, by the likelihood ratio: G = 2·Σ
-// count·ln(count/expected). Divided by Williams's correction (1976) it is χ² with one degree of
-// freedom less than there are classes, and that far out in the tail, where Pearson's statistic is
-// not. It finds best what is a little off in many cells.
+// Fit checks counts against a law as a whole, with the likelihood ratio: G = 2·Σ
+// count·ln(count/expected). Divided by Williams's correction (1976), G follows χ² with one degree
+// of freedom less than there are classes, even far out in the tail, where Pearson's statistic does
+// not. It is best at finding small faults in many cells.
 func Fit[K comparable](counts map[K]int, law map[K]float64) Verdict {
 	return FitEach(map[struct{}]map[K]int{{}: counts}, func(struct{}) map[K]float64 { return law })
 }
@@ -64,9 +64,9 @@ func FitEach[S, K comparable](counts map[S]map[K]int, law func(sample S) map[K]f
 	ratio, freedom := 0.0, 0
 	for sample, own := range counts {
 		expected := law(sample)
-		n, broken := total(own, expected)
-		if broken != nil {
-			return *broken
+		n, invalid := total(own, expected)
+		if invalid != nil {
+			return *invalid
 		}
 		r, f := likelihood(own, expected, n)
 		ratio, freedom = ratio+r, freedom+f
@@ -75,12 +75,12 @@ func FitEach[S, K comparable](counts map[S]map[K]int, law func(sample S) map[K]f
 	if freedom > 0 {
 		v.P = distuv.ChiSquared{K: float64(freedom)}.Survival(max(0, ratio))
 	} else {
-		v.P = math.NaN() // nothing that could be off
+		v.P = math.NaN() // a single class cannot be wrong
 	}
 	return v
 }
 
-// likelihood returns the corrected ratio of likelihoods, and its degrees of freedom.
+// likelihood returns the corrected likelihood ratio and its degrees of freedom.
 func likelihood[K comparable](counts map[K]int, law map[K]float64, n int) (ratio float64, freedom int) {
 	inverse, rareCount, rareExpected := 0.0, 0, 0.0
 	add := func(count int, expected float64) {
@@ -106,7 +106,7 @@ func likelihood[K comparable](counts map[K]int, law map[K]float64, n int) (ratio
 	return ratio / (1 + (inverse-1/float64(n))/(6*float64(freedom))), freedom
 }
 
-// Uniform is the law of cells that are all as likely.
+// Uniform returns the law in which all cells have the same probability.
 func Uniform[K comparable](cells ...K) map[K]float64 {
 	law := make(map[K]float64, len(cells))
 	for _, cell := range cells {

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Normal checks a normal number: how far it is off its mean, beside its standard deviation.
+// Normal checks a normal number by its distance from its mean and its standard deviation.
 func Normal(off, deviation float64) Verdict {
 	v := Verdict{math.NaN(), fmt.Sprintf("off by %.4g, with a standard deviation of %.4g", off, deviation)}
 	if deviation > 0 {
@@ -17,9 +17,9 @@ func Normal(off, deviation float64) Verdict {
 	return v
 }
 
-// Mean checks the mean of independent values of one distribution, which lies from low to high. The
-// standard deviation is measured from the values, so there should be a hundred or more. An infinite
-// end leaves one side to look at.
+// Mean checks the mean of independent values of one distribution, which must be between low and
+// high. The standard deviation is estimated from the values, so there should be a hundred or more.
+// If one end is infinite, only the other side is checked.
 func Mean(values []float64, low, high float64) Verdict {
 	mean, spread := stat.MeanStdDev(values, nil)
 	deviation := spread / math.Sqrt(float64(len(values)))
@@ -43,12 +43,12 @@ func Mean(values []float64, low, high float64) Verdict {
 	return v
 }
 
-// Squares checks the weighted sum of the squares of errors that are normal with mean 0 and these
-// covariances. It is Σλᵢχ²ᵢ, with λ the eigenvalues of the weighted covariances: their sum is the
-// trace, that of their squares the sum of all squares. By Laurent and Massart (2000), Lemma 1, it
-// is above Σλ + 2√(x·Σλ²) + 2x·max λ with a probability of e⁻ˣ at most, and below Σλ − 2√(x·Σλ²)
-// likewise. P is 2e⁻ˣ for the x at which the sum is that far off: a bound, so less is found than by
-// an exact test.
+// Squares checks the weighted sum of squares of normal errors with mean 0 and the given
+// covariances. The sum is Σλᵢχ²ᵢ, where λ are the eigenvalues of the weighted covariances. Their
+// sum is the trace, and the sum of their squares is the sum of all squared entries. By Laurent and
+// Massart (2000), Lemma 1, the sum exceeds Σλ + 2√(x·Σλ²) + 2x·max λ with probability at most e⁻ˣ.
+// It is below Σλ − 2√(x·Σλ²) with the same bound. P is 2e⁻ˣ for the x at which the sum is that far
+// off: an upper bound, so the check finds less than an exact test.
 func Squares(errs []float64, weight func(i int) float64, covariance func(i, j int) float64) Verdict {
 	sum, mean, squares, largest := 0.0, 0.0, 0.0, 0.0
 	for i, off := range errs {
@@ -60,7 +60,7 @@ func Squares(errs []float64, weight func(i int) float64, covariance func(i, j in
 			squares += c * c
 			row += math.Abs(c)
 		}
-		largest = max(largest, row) // no eigenvalue is larger than the largest of these
+		largest = max(largest, row) // no eigenvalue is larger than the largest row sum
 	}
 	root := math.Sqrt(squares)
 	v := Verdict{math.NaN(), fmt.Sprintf("the sum of squares is %.4g, expected %.4g", sum, mean)}

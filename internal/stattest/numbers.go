@@ -8,12 +8,13 @@ import (
 	"testing"
 )
 
-// The arithmetic of tests, which references are computed by: numbers of many digits, and fractions.
+// Arithmetic for reference values: numbers with many digits, and fractions.
 
 // wide is the precision of numbers, in bits.
 const wide = 320
 
-// Number returns a float64, an int, an int64, a decimal text or a *big.Float at the precision of tests.
+// Number returns a number with the precision of tests. x is a float64, an int, an int64, a decimal
+// text or a *big.Float.
 func Number(x any) *big.Float {
 	f := new(big.Float).SetPrec(wide)
 	switch x := x.(type) {
@@ -30,19 +31,19 @@ func Number(x any) *big.Float {
 			return f
 		}
 	}
-	panic("not a number")
+	panic("stattest.Number: not a number")
 }
 
-// Add returns x + y, of what Number takes.
+// Add returns x + y. See [Number] for the types.
 func Add(x, y any) *big.Float { return Number(x).Add(Number(x), Number(y)) }
 
-// Sub returns x − y, of what Number takes.
+// Sub returns x − y. See [Number] for the types.
 func Sub(x, y any) *big.Float { return Number(x).Sub(Number(x), Number(y)) }
 
-// Mul returns x·y, of what Number takes.
+// Mul returns x·y. See [Number] for the types.
 func Mul(x, y any) *big.Float { return Number(x).Mul(Number(x), Number(y)) }
 
-// Quo returns x/y, of what Number takes.
+// Quo returns x/y. See [Number] for the types.
 func Quo(x, y any) *big.Float { return Number(x).Quo(Number(x), Number(y)) }
 
 // Middle returns the middle of an interval.
@@ -51,13 +52,13 @@ func Middle(x interface{ Bounds() (lo, hi *big.Float) }) *big.Float {
 	return Quo(Add(lo, hi), 2)
 }
 
-// Near reports whether got is within a relative tolerance of want.
+// Near returns whether got is within a relative tolerance of want.
 func Near(got, want any, tolerance float64) bool {
 	gap := Sub(got, want)
 	return gap.Abs(gap).Cmp(Mul(Number(want).Abs(Number(want)), tolerance)) <= 0
 }
 
-// WantNear reports a number that is not within a relative tolerance of want.
+// WantNear fails the test if got is not within a relative tolerance of want.
 func WantNear(t *testing.T, name string, got, want any, tolerance float64) {
 	t.Helper()
 	if !Near(got, want, tolerance) { // a relative error is computed only where there is one
@@ -75,7 +76,7 @@ func Power(m int64, n int) int {
 	return x
 }
 
-// Digits returns n digits of a code to base m, the last one first.
+// Digits returns the n lowest digits of a code to base m, the lowest one first.
 func Digits(code int, m int64, n int) []int {
 	d := make([]int, n)
 	for i := range d {
@@ -85,7 +86,7 @@ func Digits(code int, m int64, n int) []int {
 	return d
 }
 
-// Permutations returns all orders of 0 … n−1, the rising one first.
+// Permutations returns all orders of 0 … n−1 in lexicographic order.
 func Permutations(n int) [][]int {
 	if n == 0 {
 		return [][]int{{}}
@@ -100,11 +101,11 @@ func Permutations(n int) [][]int {
 	return all
 }
 
-// Rat returns a fraction that is written as text.
+// Rat returns the fraction that a text such as "1/3" represents. It panics for other texts.
 func Rat(text string) *big.Rat {
 	x, ok := new(big.Rat).SetString(text)
 	if !ok {
-		panic("not a fraction: " + text)
+		panic("stattest.Rat: not a fraction: " + text)
 	}
 	return x
 }
@@ -124,7 +125,7 @@ func Over(x, y *big.Rat) *big.Rat { return new(big.Rat).Quo(x, y) }
 // Integer returns a whole number as a fraction.
 func Integer(n int) *big.Rat { return big.NewRat(int64(n), 1) }
 
-// Fractions is a row of probabilities.
+// Fractions returns a row of probabilities.
 func Fractions(texts ...string) []*big.Rat {
 	var row []*big.Rat
 	for _, text := range texts {
@@ -133,8 +134,8 @@ func Fractions(texts ...string) []*big.Rat {
 	return row
 }
 
-// Written has rows of fractions, such as "1/2 1/3 1/6".
-func Written(rows ...string) [][]*big.Rat {
+// ParseRows returns rows of fractions, each a text such as "1/2 1/3 1/6".
+func ParseRows(rows ...string) [][]*big.Rat {
 	var all [][]*big.Rat
 	for _, row := range rows {
 		all = append(all, Fractions(strings.Fields(row)...))
@@ -142,7 +143,7 @@ func Written(rows ...string) [][]*big.Rat {
 	return all
 }
 
-// Randomized has the probabilities of randomized response of m values, by its definition.
+// Randomized returns the probabilities of randomized response of m values, by its definition.
 func Randomized(m int, odds *big.Rat) [][]*big.Rat {
 	rows := make([][]*big.Rat, m)
 	for x := range rows {
@@ -157,8 +158,8 @@ func Randomized(m int, odds *big.Rat) [][]*big.Rat {
 	return rows
 }
 
-// Unary has those of optimized unary encoding of m values: bit v of the number of the output is that of value
-// v.
+// Unary returns the probabilities of optimized unary encoding of m values. Bit v of an output's
+// number is the bit of value v.
 func Unary(m int, odds *big.Rat) [][]*big.Rat {
 	seldom := Over(Integer(1), Plus(odds, Integer(1)))
 	rows := make([][]*big.Rat, m)
@@ -181,8 +182,9 @@ func Unary(m int, odds *big.Rat) [][]*big.Rat {
 	return rows
 }
 
-// Haphazard has rows of random fractions, none 0 and none more than 10 times another of its row.
-func Haphazard(random *rand.Rand, inputs, outputs int) [][]*big.Rat {
+// RandomRows returns rows of random probabilities. None is 0, and none is more than 10 times
+// another of its row.
+func RandomRows(random *rand.Rand, inputs, outputs int) [][]*big.Rat {
 	rows := make([][]*big.Rat, inputs)
 	for x := range rows {
 		sum := new(big.Rat)
@@ -198,7 +200,8 @@ func Haphazard(random *rand.Rand, inputs, outputs int) [][]*big.Rat {
 	return rows
 }
 
-// LineLaws returns the laws at the positions from … to whose prefix sums are moved by U from those at position 0.
+// LineLaws returns the laws at the positions from … to. Their prefix sums are those of the law at
+// position 0, moved by U.
 func LineLaws(growth *big.Rat, law []*big.Rat, from, to int) [][]*big.Rat {
 	var laws [][]*big.Rat
 	for z := from; z <= to; z++ {
@@ -206,7 +209,7 @@ func LineLaws(growth *big.Rat, law []*big.Rat, from, to int) [][]*big.Rat {
 		prefix := new(big.Rat)
 		for j, p := range law {
 			prefix = Plus(prefix, p)
-			sum := moved(growth, prefix, z)
+			sum := iterated(growth, prefix, z)
 			at[j] = new(big.Rat).Sub(sum, below)
 			below = sum
 		}
@@ -215,8 +218,8 @@ func LineLaws(growth *big.Rat, law []*big.Rat, from, to int) [][]*big.Rat {
 	return laws
 }
 
-// moved is U^z(x), for negative z by 1 − U(1 − x), which is the inverse of U.
-func moved(growth, x *big.Rat, z int) *big.Rat {
+// iterated returns U^z(x). For negative z it uses 1 − U(1 − x), the inverse of U.
+func iterated(growth, x *big.Rat, z int) *big.Rat {
 	one := big.NewRat(1, 1)
 	for ; z > 0; z-- {
 		x = rationalUpper(growth, x)
@@ -227,7 +230,7 @@ func moved(growth, x *big.Rat, z int) *big.Rat {
 	return x
 }
 
-// rationalUpper is U(x) = min(e^ε x, 1 − (1−x)/e^ε), graph.Privacy.Upper for δ = 0.
+// rationalUpper returns U(x) = min(e^ε x, 1 − (1−x)/e^ε): graph.Privacy.Upper for δ = 0.
 func rationalUpper(growth, x *big.Rat) *big.Rat {
 	one := big.NewRat(1, 1)
 	grown, shrunk := new(big.Rat).Mul(growth, x), new(big.Rat).Sub(one, x)

@@ -8,8 +8,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Share checks a count of n independent trials, each of which is counted with a probability from
-// low to high. It is the exact binomial test; with low = 0 or high = 1 it looks at one side only.
+// Share checks the count of n independent trials, each counted with a probability between low and
+// high. It is the exact binomial test. With low = 0 or high = 1 it is one-sided.
 func Share(count, n int, low, high float64) Verdict {
 	seen := fmt.Sprintf("%d of %d, expected %.6g", count, n, low*float64(n))
 	if low < high {
@@ -30,8 +30,8 @@ func Share(count, n int, low, high float64) Verdict {
 	return Verdict{min(1, max(1, sides)*min(few, many)), seen}
 }
 
-// AtLeast returns the probability that of n independent trials, each counted with the probability
-// p, at least k are counted.
+// AtLeast returns the probability that at least k of n independent trials are counted, if each is
+// counted with probability p.
 func AtLeast(k, n int, p float64) float64 {
 	switch {
 	case k <= 0:
@@ -40,7 +40,7 @@ func AtLeast(k, n int, p float64) float64 {
 		return 0
 	case p >= 1:
 		return 1
-	case float64(k) <= p*float64(n): // the other side is the smaller one
+	case float64(k) <= p*float64(n): // the other tail is smaller
 		return 1 - AtLeast(n-k+1, n, 1-p)
 	}
 	term, sum, odds := 1.0, 0.0, p/(1-p)
@@ -51,13 +51,13 @@ func AtLeast(k, n int, p float64) float64 {
 	return math.Exp(logChoose(n, k)+float64(k)*math.Log(p)+float64(n-k)*math.Log1p(-p)) * sum
 }
 
-// logChoose is the logarithm of the number of ways to take k of n.
+// logChoose returns the logarithm of the binomial coefficient n over k.
 func logChoose(n, k int) float64 {
 	lf := func(n int) float64 { l, _ := math.Lgamma(float64(n) + 1); return l }
 	return lf(n) - lf(k) - lf(n-k)
 }
 
-// Binomial draws how many of n trials are counted, each with the probability p.
+// Binomial draws the number of n trials that are counted, each with probability p.
 func Binomial(random rand.Source, n int64, p float64) int64 {
 	if n == 0 {
 		return 0

@@ -11,10 +11,10 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// seeded returns ordinary random numbers, the same in every run.
+// seeded returns random numbers that are the same in every run.
 func seeded() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
 
-// drawn counts n draws from a law on the numbers from 0.
+// drawn returns the counts of n draws from a law on 0, 1, …
 func drawn(random *rand.Rand, n int, law ...float64) map[int]int {
 	counts, left, of := map[int]int{}, int64(n), 1.0
 	for cell, p := range law {
@@ -22,11 +22,11 @@ func drawn(random *rand.Rand, n int, law ...float64) map[int]int {
 		counts[cell] = int(some)
 		left, of = left-some, of-p
 	}
-	counts[0] += int(left) // of is not quite 0 in the end
+	counts[0] += int(left) // the remaining probability is not exactly 0
 	return counts
 }
 
-// lawOf is the same law as a map.
+// lawOf returns the law as a map.
 func lawOf(law ...float64) map[int]float64 {
 	cells := map[int]float64{}
 	for cell, p := range law {
@@ -35,12 +35,12 @@ func lawOf(law ...float64) map[int]float64 {
 	return cells
 }
 
-// Two laws of six cells, one of them with few draws. Nothing but two cells of the second are off,
-// by a twentieth.
+// right and wrong are two laws of six cells, one of them with few draws. They differ only in two
+// cells, by a twentieth.
 func right() []float64 { return []float64{0.4, 0.3, 0.2, 0.095, 0.0049, 0.0001} }
 func wrong() []float64 { return []float64{0.42, 0.28, 0.2, 0.095, 0.0049, 0.0001} }
 
-// covariances of three normal numbers: a common part, and one of their own.
+// covariance is for three normal numbers: a common part, and one of their own.
 func covariance(i, j int) float64 {
 	if i == j {
 		return float64(i) + 2
@@ -58,8 +58,8 @@ func normals(random *rand.Rand) []float64 {
 
 func one(int) float64 { return 1 }
 
-// detector is a check on a fresh sample: of the law that it is checked against, or of one that is
-// slightly wrong.
+// detector draws a sample and checks it. The sample of right follows the law; the one of wrong
+// follows a law that is slightly different.
 type detector struct {
 	right, wrong func(random *rand.Rand) Verdict
 }
@@ -124,9 +124,8 @@ func checks() map[string]detector {
 	}
 }
 
-// TestTheRightLawIsAccepted also holds P against its meaning: it is below a hundredth in no more
-// than a hundredth of all cases, and one in a hundred more for what is approximated.
-func TestTheRightLawIsAccepted(t *testing.T) {
+// Also, P is what it claims to be: it is below 0.01 in at most 1.1 % of the samples.
+func TestVerdict_RightLaw_IsAccepted(t *testing.T) {
 	const times = 500 / Coarser
 	for name, c := range checks() {
 		random, unlikely := seeded(), 0
@@ -141,8 +140,8 @@ func TestTheRightLawIsAccepted(t *testing.T) {
 	}
 }
 
-// TestAWrongLawIsRejected is the power of each check: nothing slightly wrong gets by.
-func TestAWrongLawIsRejected(t *testing.T) {
+// Each check finds a small fault.
+func TestVerdict_SlightlyWrongLaw_IsRejected(t *testing.T) {
 	for name, c := range checks() {
 		random := seeded()
 		for range 50 {
@@ -152,8 +151,8 @@ func TestAWrongLawIsRejected(t *testing.T) {
 	}
 }
 
-// TestShareIsExact adds up the probabilities of all counts that are rejected.
-func TestShareIsExact(t *testing.T) {
+// The test adds up the probabilities of all counts that are rejected.
+func TestShare_RightShare_RejectionRateIsAtMostAlarm(t *testing.T) {
 	for _, p := range []float64{0.5, 0.1, 0.003} {
 		for _, n := range []int{50, 1000, 20_000} {
 			size := 0.0
@@ -171,9 +170,9 @@ func probability(k, n int, p float64) float64 {
 	return math.Exp(logChoose(n, k) + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p))
 }
 
-// TestFitRejectsAsSeldomAsItSays adds up the probabilities of all tables that are rejected, with
-// classes as rare as they may be.
-func TestFitRejectsAsSeldomAsItSays(t *testing.T) {
+// The test adds up the probabilities of all tables that are rejected, with the rarest classes
+// allowed.
+func TestFit_RightLaw_RejectionRateIsAtMostTwiceAlarm(t *testing.T) {
 	for _, expected := range []float64{rare, 100} {
 		for _, p := range []float64{0.5, 0.1, 0.01} {
 			n, size := int(math.Round(expected/p)), 0.0
@@ -199,9 +198,8 @@ func TestFitRejectsAsSeldomAsItSays(t *testing.T) {
 		"the right law of three cells is rejected with a probability of %.3g", size)
 }
 
-// TestRareCellsCountTogether has a hundred cells that are each too rare to be a class, and are too
-// frequent together.
-func TestRareCellsCountTogether(t *testing.T) {
+// A hundred cells are each too rare to be a class, and together too frequent.
+func TestFit_RareCells_FormOneClass(t *testing.T) {
 	law, counts := map[int]float64{0: 0.9}, map[int]int{0: 8000}
 	for cell := range 100 {
 		law[cell+1] = 0.001
@@ -211,8 +209,8 @@ func TestRareCellsCountTogether(t *testing.T) {
 	check.That(t, v.Rejected() && strings.Contains(v.Seen, " 1 degree"), "%v", v)
 }
 
-// TestAtLeastIsTheBinomialSum compares with sums of rational numbers.
-func TestAtLeastIsTheBinomialSum(t *testing.T) {
+// The reference is a sum of fractions.
+func TestAtLeast_EqualsBinomialSum(t *testing.T) {
 	for _, n := range []int{1, 2, 7, 40, 90} {
 		for _, p := range []*big.Rat{big.NewRat(1, 2), big.NewRat(3, 7), big.NewRat(99, 100), big.NewRat(1, 1000)} {
 			float, _ := p.Float64()
@@ -227,10 +225,10 @@ func TestAtLeastIsTheBinomialSum(t *testing.T) {
 		}
 	}
 	check.That(t, AtLeast(8, 7, 0.5) == 0 && AtLeast(1, 7, 0) == 0 && AtLeast(7, 7, 1) == 1,
-		"more than all, or what never or always comes")
+		"more than n trials, or a probability of 0 or 1")
 }
 
-// exactly is the probability of k of n.
+// exactly returns the probability of k of n.
 func exactly(n, k int, p *big.Rat) *big.Rat {
 	law := new(big.Rat).SetInt(new(big.Int).Binomial(int64(n), int64(k)))
 	for i := range n {
@@ -243,9 +241,9 @@ func exactly(n, k int, p *big.Rat) *big.Rat {
 	return law
 }
 
-// TestAtLeastOfMany compares with the normal law, as far as that goes: where the deviation is z,
-// the relative error of its tail is of the order z³/√n.
-func TestAtLeastOfMany(t *testing.T) {
+// The reference is the normal distribution. z standard deviations from the mean, the relative error
+// of its tail is of the order z³/√n.
+func TestAtLeast_ManyTrials_IsNearNormalTail(t *testing.T) {
 	const n, p = 4_000_000, 0.25
 	for _, z := range []float64{-6, -1, 0.5, 3, 6.5} {
 		k := int(math.Ceil(n*p + z*math.Sqrt(n*p*(1-p))))
@@ -256,48 +254,48 @@ func TestAtLeastOfMany(t *testing.T) {
 	}
 }
 
-// TestMeanOfEqualValues has no spread: values inside are right, others wrong.
-func TestMeanOfEqualValues(t *testing.T) {
+// Without any spread, a mean inside the interval is accepted, and another is rejected.
+func TestMean_EqualValues_InsideHoldsOutsideFails(t *testing.T) {
 	values := []float64{1, 1, 1}
 	in, out := Mean(values, 0.9, 1.1), Mean(values, 1.1, 1.2)
 	check.That(t, in.P == 1 && out.P == 0, "%v, %v", in, out)
 }
 
-// witness is a test that notes what it was told.
-type witness struct {
+// fakeTest is a test that records its last message.
+type fakeTest struct {
 	testing.TB
-	said string
+	last string
 }
 
-func (w *witness) Helper() {}
+func (f *fakeTest) Helper() {}
 
-func (w *witness) Logf(format string, args ...any) { w.said = "log: " + fmt.Sprintf(format, args...) }
+func (f *fakeTest) Logf(format string, args ...any) { f.last = "log: " + fmt.Sprintf(format, args...) }
 
-func (w *witness) Errorf(format string, args ...any) {
-	w.said = "error: " + fmt.Sprintf(format, args...)
+func (f *fakeTest) Errorf(format string, args ...any) {
+	f.last = "error: " + fmt.Sprintf(format, args...)
 }
 
-func TestVerdictsAreTold(t *testing.T) {
+func TestVerdict_HoldsAndFails_ReportToTheTest(t *testing.T) {
 	for _, c := range []struct {
 		p            float64
 		holds, fails string
 	}{
-		{1, "log: 7 draws: seen", "error: 7 draws: nobody notices: seen"},
-		{2 * Alarm, "log: 7 draws: seen", "error: 7 draws: nobody notices: seen"},
+		{1, "log: 7 draws: seen", "error: 7 draws: the fault is not noticed: seen"},
+		{2 * Alarm, "log: 7 draws: seen", "error: 7 draws: the fault is not noticed: seen"},
 		{Alarm / 2, "error: 7 draws: seen", "log: 7 draws: seen"},
-		{math.NaN(), "error: 7 draws: seen", "error: 7 draws: nobody notices: seen"},
+		{math.NaN(), "error: 7 draws: seen", "error: 7 draws: the fault is not noticed: seen"},
 	} {
-		v, holds, fails := Verdict{c.p, "seen"}, &witness{}, &witness{}
+		v, holds, fails := Verdict{c.p, "seen"}, &fakeTest{}, &fakeTest{}
 		v.Holds(holds, "%d draws", 7)
 		v.Fails(fails, "%d draws", 7)
-		check.That(t, strings.HasPrefix(holds.said, c.holds) && strings.HasPrefix(fails.said, c.fails),
-			"P = %v: %q and %q", c.p, holds.said, fails.said)
+		check.That(t, strings.HasPrefix(holds.last, c.holds) && strings.HasPrefix(fails.last, c.fails),
+			"P = %v: %q and %q", c.p, holds.last, fails.last)
 	}
 }
 
-// TestNothingIsNoEvidence: what cannot be checked neither holds nor fails, and the impossible is
-// rejected.
-func TestNothingIsNoEvidence(t *testing.T) {
+// A verdict without data or without a valid law neither holds nor fails. A count of an impossible
+// cell rejects the law.
+func TestVerdict_NoDataOrInvalidLaw_NeitherHoldsNorFails(t *testing.T) {
 	nan := math.NaN()
 	for name, v := range map[string]Verdict{
 		"no trials": Share(0, 0, 0.5, 0.5), "ends swapped": Share(5, 10, 0.6, 0.4), "no number": Share(5, 10, nan, nan), "above 1": Share(5, 10, 0.5, 1.5),
@@ -311,6 +309,6 @@ func TestNothingIsNoEvidence(t *testing.T) {
 	for name, v := range map[string]Verdict{
 		"cells": Cells(map[int]int{0: 50, 7: 1}, lawOf(0.5, 0.5)), "a fit": Fit(map[int]int{0: 50, 1: 50, 7: 1}, lawOf(0.5, 0.5, 0)),
 	} {
-		check.That(t, v.P == 0 && strings.Contains(v.Seen, "7 came 1 times, and is impossible"), "%s: %v", name, v)
+		check.That(t, v.P == 0 && strings.Contains(v.Seen, "7 was counted 1 times, but has probability 0"), "%s: %v", name, v)
 	}
 }

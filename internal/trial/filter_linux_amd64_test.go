@@ -9,18 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stopOnlyAt lets a process, which has just begun and is stopped, stop at no calls but these: at
-// each call of any kind, it would be many times as slow. The process is made to ask for that
-// itself, so that its program need not.
+// stopOnlyAt makes a process stop only at these system calls, because stopping at every call makes
+// it many times as slow. The process has just begun and is stopped. It installs the filter itself,
+// so that its program does not have to.
 func stopOnlyAt(pid int, calls []uint32) error {
 	var regs syscall.PtraceRegs
 	if err := syscall.PtraceGetRegs(pid, &regs); err != nil {
 		return err
 	}
 	program := filter(calls)
-	at := regs.Rsp - 4096 // below its stack, where nothing is yet
+	at := regs.Rsp - 4096 // below its stack, in unused memory
 	prog := binary.LittleEndian.AppendUint64(nil, uint64(len(program)/8))
-	prog = binary.LittleEndian.AppendUint64(prog, at+16) // a struct sock_fprog, and behind it what it points to
+	prog = binary.LittleEndian.AppendUint64(prog, at+16) // a struct sock_fprog, followed by the program
 	if _, err := syscall.PtracePokeData(pid, uintptr(at), append(prog, program...)); err != nil {
 		return err
 	}
@@ -30,10 +30,9 @@ func stopOnlyAt(pid int, calls []uint32) error {
 	return callIn(pid, regs, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, at)
 }
 
-// filter returns a program for the kernel (seccomp): it stops at these calls, and lets all others
-// be.
+// filter returns a seccomp program that stops the process at these calls and allows all others.
 func filter(calls []uint32) []byte {
-	load := unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS} // the number of the call
+	load := unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS} // the number of the system call
 	program := []unix.SockFilter{load}
 	for i, call := range calls {
 		program = append(program, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: uint8(len(calls) - i), K: call})
@@ -44,7 +43,7 @@ func filter(calls []uint32) []byte {
 	return text.Bytes()
 }
 
-// callIn makes a stopped process carry out a system call, and puts it back to where it was.
+// callIn makes a stopped process execute a system call, and restores its registers and code.
 func callIn(pid int, before syscall.PtraceRegs, call, a, b, c uint64) error {
 	instruction := []byte{0x0f, 0x05} // syscall
 	code := make([]byte, len(instruction))

@@ -27,24 +27,24 @@ import (
 	says "github.com/sluicedp/sluice/ledger/event"
 )
 
-// What the environment tells a process that is to be the host of a shop, and not the tests.
+// Variables of the environment that make the test program the host of a shop.
 const (
 	hostPath  = "SLUICE_TRIAL_PATH"
 	hostCalls = "SLUICE_TRIAL_CALLS" // the numbers of a life, or "create"
 )
 
-// life is what a host does before it closes its shop.
+// life is one run of the host process: the calls that it makes before it closes its shop.
 type life struct {
 	first, last int // calls
 	workers     int
 	memory      int64 // [ledger.Options]
 }
 
-// scarce is so little memory that each few calls are followed by a checkpoint, beside what comes
-// next.
-const scarce = 8 << 10
+// smallMemory is so little memory that a checkpoint follows every few calls and runs beside the
+// next ones.
+const smallMemory = 8 << 10
 
-// closed is what a host tells when it has closed its shop.
+// closed is what the host prints after it has closed its shop.
 const closed = "closed\n"
 
 func TestMain(m *testing.M) {
@@ -62,8 +62,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// host opens a shop and makes calls. Each that is carried out it tells in a line of its own, when
-// it knows.
+// host opens a shop and makes calls. It prints the reply of each executed call on a line of its
+// own, as soon as it has it.
 func host(path, calls string) error {
 	if calls == creating {
 		return hostCreates(path)
@@ -81,14 +81,14 @@ func host(path, calls string) error {
 	for range l.workers {
 		wg.Go(func() {
 			for n := range numbers {
-				s.tidy(path, n)
-				one, err := s.tell(context.Background(), n)
+				s.maintain(path, n)
+				one, err := s.makeCall(context.Background(), n)
 				if err != nil && !refused(err) && !errors.Is(err, api.ErrStopped) {
-					fmt.Fprintln(os.Stderr, trying, err)
-					one, err = s.tell(context.Background(), n)
+					fmt.Fprintln(os.Stderr, retrying, err)
+					one, err = s.makeCall(context.Background(), n)
 				}
 				if err != nil && !refused(err) {
-					faults <- errors.Join(fmt.Errorf("call %d: %w", n, err), s.goOn(n))
+					faults <- errors.Join(fmt.Errorf("call %d: %w", n, err), s.checkStopped(n))
 					return
 				}
 				if err == nil {
@@ -119,9 +119,9 @@ func host(path, calls string) error {
 	return nil
 }
 
-// tidy compacts the file, or makes a copy, beside some of the calls. If that fails, calls may go on
-// or fail.
-func (s *shop) tidy(path string, n int) {
+// maintain compacts the file, or makes a copy, after some of the calls. If that fails, the calls
+// continue.
+func (s *shop) maintain(path string, n int) {
 	var err error
 	switch n % 60 {
 	case 20:
@@ -133,19 +133,19 @@ func (s *shop) tidy(path string, n int) {
 	case 50:
 		err = copied(path, n, s.ledger.CompactTo)
 	}
-	if err != nil && !errors.Is(err, fs.ErrExist) { // it was made in a former life
-		fmt.Fprintln(os.Stderr, tidying, err)
+	if err != nil && !errors.Is(err, fs.ErrExist) { // it was made in an earlier life
+		fmt.Fprintln(os.Stderr, maintaining, err)
 	}
 }
 
-// What a host says when it could not tidy; and when a call has failed, without the ledger having
-// stopped, before it makes the call again.
+// What the host prints when maintenance has failed; and when a call has failed although the ledger
+// has not stopped, before it makes the call again.
 const (
-	tidying = "tidying: "
-	trying  = "trying again: "
+	maintaining = "maintenance failed: "
+	retrying    = "trying again: "
 )
 
-// copied makes a copy, and tells so.
+// copied makes a copy, and reports it.
 func copied(path string, n int, copyTo func(context.Context, string, func(done, total int)) (api.Copied, error)) error {
 	to := fmt.Sprint(path, ".", n)
 	if _, err := copyTo(context.Background(), to, nil); err != nil {
@@ -155,69 +155,68 @@ func copied(path string, n int, copyTo func(context.Context, string, func(done, 
 	return nil
 }
 
-// copying begins a line that tells that a copy was made; its name follows.
+// copying is the beginning of a line that reports a copy. The name of the copy follows.
 const copying = "copied to "
 
-// goOn makes more calls after one has failed for another reason than a refusal: all must say that
-// the ledger has stopped.
-func (s *shop) goOn(failed int) error {
+// checkStopped makes more calls after a call has failed for another reason than a refusal. Each
+// must return that the ledger has stopped.
+func (s *shop) checkStopped(failed int) error {
 	for n := failed; n < failed+12; n++ {
-		if _, err := s.tell(context.Background(), n); !errors.Is(err, api.ErrStopped) && !refused(err) {
-			return fmt.Errorf("call %d, after call %d has failed, comes to %w", n, failed, err)
+		if _, err := s.makeCall(context.Background(), n); !errors.Is(err, api.ErrStopped) && !refused(err) {
+			return fmt.Errorf("call %d, after call %d has failed, returns %w", n, failed, err)
 		}
 	}
 	return nil
 }
 
-// hostCommand is a process that is the host of a shop.
+// hostCommand returns the command of a host process.
 func hostCommand(ctx context.Context, path string, l life) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, os.Args[0])
 	cmd.Env = append(os.Environ(), hostPath+"="+path, fmt.Sprintf("%s=%d %d %d %d", hostCalls, l.first, l.last, l.workers, l.memory))
 	return cmd
 }
 
-// collect adds what a line tells of a call, if it is whole. Other lines have the number -1.
-func collect(t testing.TB, told map[int]json.RawMessage, line string) (n int, whole bool) {
+// collect adds the reply in a line, if the line is complete. It returns -1 for other lines.
+func collect(t testing.TB, replies map[int]json.RawMessage, line string) (n int, whole bool) {
 	t.Helper()
 	if !strings.HasSuffix(line, "\n") {
-		return 0, false // nobody was told the rest
+		return 0, false // the host was killed before the rest
 	}
 	if line == closed || strings.HasPrefix(line, copying) {
 		return -1, true
 	}
 	var one reply
 	err := json.Unmarshal([]byte(line), &one)
-	check.Need(t, err == nil, "the host says %q", line)
-	told[one.N] = one.Result
+	check.Need(t, err == nil, "the host prints %q, which is not a reply", line)
+	replies[one.N] = one.Result
 	return one.N, true
 }
 
-// TestNothingToldIsLostByAKill kills a host at random, with four calls under way at a time, and
-// opens its file again. All that it has told in all of its lives must be there, the same; what was
-// under way is asked for again, comes to one result, and stays. Every second file is a worn one.
-// (What is written survives a kill also if it was never synced: see
-// [TestNoPowerCutLosesWhatWasTold] for that.)
-func TestNothingToldIsLostByAKill(t *testing.T) {
+// A host is killed at random, with four calls in progress, and its file is opened again. Every
+// reply of all of its lives must be there, unchanged. The calls that were in progress are made
+// again: each has one result, which stays. Every second file is a worn one. (A kill also preserves
+// what was never synced; for that see [TestHost_PowerCut_LosesNoReply].)
+func TestHost_KilledAtRandom_LosesNoReply(t *testing.T) {
 	const workers = 4
 	kills, callsOfAFile := tries(12, 300, 10_000), testenv.Tries(100, 400, 400)
 	var path string
-	told, next, files, total := map[int]json.RawMessage{}, 0, 0, 0
+	replies, next, files, total := map[int]json.RawMessage{}, 0, 0, 0
 	for life := range kills {
 		if next > callsOfAFile || life == 0 {
 			if life > 0 {
-				wantTold(t, path, told)
-				forget(t, filepath.Dir(path))
+				wantReplies(t, path, replies)
+				removeDir(t, filepath.Dir(path))
 			}
 			path = filepath.Join(testenv.TempDir(t), []string{"shop.db", wornName}[files%2])
 			if create(t, path); files%2 == 1 {
-				wear(t, path)
+				addFreePages(t, path)
 			}
-			told, next, total = map[int]json.RawMessage{}, 0, total+len(told)
+			replies, next, total = map[int]json.RawMessage{}, 0, total+len(replies)
 			files++
-			wantTold(t, path, nil, 0, 1, 2, 3, 4, 5)
-			next = opened
+			wantReplies(t, path, nil, 0, 1, 2, 3, 4, 5)
+			next = setupCalls
 		}
-		fresh := liveAndDie(t, path, next, workers)
+		fresh := runAndKill(t, path, next, workers)
 		reached := next
 		if len(fresh) > 0 {
 			reached = slices.Max(slices.Collect(maps.Keys(fresh))) + 1
@@ -228,21 +227,20 @@ func TestNothingToldIsLostByAKill(t *testing.T) {
 				open = append(open, n)
 			}
 		}
-		maps.Copy(told, fresh)
-		maps.Copy(told, wantTold(t, path, fresh, open...))
+		maps.Copy(replies, fresh)
+		maps.Copy(replies, wantReplies(t, path, fresh, open...))
 		if next = reached + workers; t.Failed() {
-			t.Fatalf("life %d: calls %d to %d; the host told %d of them", life, next, reached, len(fresh))
+			t.Fatalf("life %d: calls %d to %d; the host reported %d of them", life, next, reached, len(fresh))
 		}
 	}
-	wantTold(t, path, told)
-	t.Logf("%d kills, %d files, %d calls told", kills, files, total+len(told))
+	wantReplies(t, path, replies)
+	t.Logf("%d kills, %d files, %d replies", kills, files, total+len(replies))
 }
 
-// liveAndDie starts a host and kills it at random: while it opens the file, or soon after it has
-// told something.
-func liveAndDie(t *testing.T, path string, first, workers int) map[int]json.RawMessage {
+// runAndKill starts a host and kills it at random, while it opens the file or soon after a reply.
+func runAndKill(t *testing.T, path string, first, workers int) map[int]json.RawMessage {
 	t.Helper()
-	cmd := hostCommand(t.Context(), path, life{first, first + 1000, workers, []int64{0, scarce}[rand.IntN(2)]})
+	cmd := hostCommand(t.Context(), path, life{first, first + 1000, workers, []int64{0, smallMemory}[rand.IntN(2)]})
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -250,60 +248,60 @@ func liveAndDie(t *testing.T, path string, first, workers int) map[int]json.RawM
 	}
 	check.Must(t, err)
 	kill := func() { _ = cmd.Process.Kill() }
-	after, told := rand.IntN(12), map[int]json.RawMessage{}
+	after, replies := rand.IntN(12), map[int]json.RawMessage{}
 	if after == 0 {
 		time.AfterFunc(time.Duration(rand.IntN(30_000))*time.Microsecond, kill)
 	}
 	for lines := bufio.NewReader(out); ; {
 		line, err := lines.ReadString('\n')
-		if _, whole := collect(t, told, line); !whole || err != nil {
+		if _, whole := collect(t, replies, line); !whole || err != nil {
 			break
 		}
-		if len(told) == after {
+		if len(replies) == after {
 			time.AfterFunc(time.Duration(rand.IntN(3000))*time.Microsecond, kill)
 		}
 	}
 	if err := cmd.Wait(); err == nil {
-		t.Fatalf("the host ended by itself after %s calls", strconv.Itoa(len(told)))
+		t.Fatalf("the host ended after %s calls, before it was killed", strconv.Itoa(len(replies)))
 	}
-	return told
+	return replies
 }
 
-// TestTheShopIsAQuietOne makes all calls in one life: they are of all kinds, and most are carried
-// out.
-func TestTheShopIsAQuietOne(t *testing.T) {
+// The host, in one life, makes calls of all kinds, and most of them succeed. Otherwise the tests
+// with kills would test little.
+func TestHost_NotKilled_MakesAllKindsOfCalls(t *testing.T) {
 	path := filepath.Join(testenv.TempDir(t), "shop.db")
 	create(t, path)
-	told := map[int]json.RawMessage{}
+	replies := map[int]json.RawMessage{}
 	cmd := hostCommand(t.Context(), path, life{first: 0, last: 399, workers: 1})
 	out := check.Value(cmd.Output())(t)
 	kinds := map[int]int{}
 	for line := range strings.Lines(string(out)) {
-		n, _ := collect(t, told, line)
-		if n >= opened {
+		n, _ := collect(t, replies, line)
+		if n >= setupCalls {
 			kinds[n%10]++
 		}
 	}
-	wantTold(t, path, told)
-	check.That(t, len(told) >= 300 && len(kinds) == 10,
-		"%d calls carried out, of %d kinds: %v", len(told), len(kinds), kinds)
+	wantReplies(t, path, replies)
+	check.That(t, len(replies) >= 300 && len(kinds) == 10,
+		"%d calls succeeded, of %d kinds: %v; want 300 of 10 kinds", len(replies), len(kinds), kinds)
 }
 
-// scripted is how many calls of a shop make the fixed script.
-const scripted = 120
+// scriptCalls is the number of calls in the fixed script.
+const scriptCalls = 120
 
-// watched sees the calls that change files in a directory, and what the host tells.
+// watched observes the calls that change files in a directory, and what the host prints.
 type watched struct {
 	dir     string
-	hit     func(*Call) bool // the first of these gets the verdict; nil for none
+	hit     func(*Call) bool // the first call for which hit is true gets the verdict; nil for no call
 	verdict Verdict
-	struck  *Call
-	n       int            // calls so far
-	spots   map[string]int // the same, by their spots, if none gets the verdict
-	told    strings.Builder
+	faulted *Call
+	n       int            // the number of calls so far
+	spots   map[string]int // the number of calls at each spot, if hit is nil
+	output  strings.Builder
 }
 
-// watch watches a directory. One call gets a verdict, unless hit is nil.
+// watch returns a Watcher for a directory.
 func watch(dir string, hit func(*Call) bool, v Verdict) *watched {
 	return &watched{dir: dir, hit: hit, verdict: v, spots: map[string]int{}}
 }
@@ -314,8 +312,8 @@ func (w *watched) Before(c *Call) Verdict {
 	}
 	if w.n++; w.hit == nil {
 		w.spots[callers(c).spot(c.Kind)]++
-	} else if w.struck == nil && w.hit(c) {
-		w.struck = c
+	} else if w.faulted == nil && w.hit(c) {
+		w.faulted = c
 		return w.verdict
 	}
 	return Proceed
@@ -323,19 +321,19 @@ func (w *watched) Before(c *Call) Verdict {
 
 func (w *watched) After(c *Call) {
 	if c.FD == 1 && c.Kind == Write {
-		w.told.Write(c.Data)
+		w.output.Write(c.Data)
 	}
 }
 
-// causes are what a host may be doing when it changes a file: the innermost counts.
+// causes lists what a host may be doing when it changes a file. The innermost function counts.
 func causes() []string {
 	return []string{
-		"journalfile.(*Journal).Append", "engine.(*Engine).startJournal", "memtable.(*Table).writeInBackground", "trial.(*shop).tidy",
+		"journalfile.(*Journal).Append", "engine.(*Engine).startJournal", "memtable.(*Table).writeInBackground", "trial.(*shop).maintain",
 		"ledger.(*Ledger).Forget", "ledger.(*Ledger).Close", "ledger.Open",
 	}
 }
 
-// cause tells what a host does when it makes a call; "" if that is none of the causes.
+// cause returns the cause of a call, or "".
 func (s stack) cause() string {
 	for _, name := range s {
 		for _, cause := range causes() {
@@ -347,28 +345,28 @@ func (s stack) cause() string {
 	return ""
 }
 
-// spot tells calls of a kind apart by where in the code they are made, and why.
+// spot identifies calls by their kind, their place in the code, and their cause.
 func (s stack) spot(kind Kind) string {
 	return fmt.Sprintf("%s at %s for %s", kind, s.place(), s.cause())
 }
 
-// beginnings of the lives whose calls are ended, or fail.
-var beginnings = []string{"new", "worn", "crashed"}
+// startKinds are the kinds of files with which a host begins.
+var startKinds = []string{"new", "worn", "crashed"}
 
-// beginning makes the files of a host that is about to begin: a new file; a worn one, which was
-// opened before; or what a host left that was killed. It returns what that had told, and the first
-// call to be made.
-func beginning(t *testing.T, kind string) (dir string, told map[int]json.RawMessage, first int) {
+// startFiles creates the files of a host: a new file; a worn one that was opened before; or the
+// files of a host that was killed. It also returns the replies so far, and the number of the next
+// call.
+func startFiles(t *testing.T, kind string) (dir string, replies map[int]json.RawMessage, first int) {
 	t.Helper()
 	switch kind {
 	case "crashed":
-		r := recordLives(t, false, episode{calls: 20, memory: scarce}, episode{kill: after(150)})
+		r := recordLives(t, false, episode{calls: 20, memory: smallMemory}, episode{kill: after(150)})
 		return r.dir, r.all, slices.Max(slices.Collect(maps.Keys(r.all))) + 1
 	case "worn":
 		dir = testenv.TempDir(t)
 		path := filepath.Join(dir, "shop.db")
 		create(t, path)
-		wear(t, path)
+		addFreePages(t, path)
 		check.Must(t, hostCommand(t.Context(), path, life{first: 0, last: -1}).Run())
 		return dir, nil, 0
 	}
@@ -377,73 +375,72 @@ func beginning(t *testing.T, kind string) (dir string, told map[int]json.RawMess
 	return dir, nil, 0
 }
 
-// struckLife is a life that ends, or in which something fails, at one call.
-type struckLife struct {
+// faultedLife is a life in which one call is killed or fails.
+type faultedLife struct {
 	*watched
-	path   string
-	told   map[int]json.RawMessage // in this life, and before
-	status syscall.WaitStatus
-	said   string
+	path    string
+	replies map[int]json.RawMessage // the replies of this life and earlier ones
+	status  syscall.WaitStatus
+	stderr  string
 }
 
-// live lets a host live that begins with some files, and has told something before.
-func live(t *testing.T, begin string, before map[int]json.RawMessage, l life, hit func(*Call) bool, v Verdict) *struckLife {
+// runHost runs a host that begins with the given files and earlier replies.
+func runHost(t *testing.T, begin string, before map[int]json.RawMessage, l life, hit func(*Call) bool, v Verdict) *faultedLife {
 	t.Helper()
 	w := watch(testenv.TempDir(t), hit, v)
 	check.Must(t, os.CopyFS(w.dir, os.DirFS(begin)))
-	s := &struckLife{watched: w, path: filepath.Join(w.dir, "shop.db"), told: maps.Clone(before)}
+	s := &faultedLife{watched: w, path: filepath.Join(w.dir, "shop.db"), replies: maps.Clone(before)}
 	cmd := hostCommand(t.Context(), s.path, l)
-	var said strings.Builder
-	cmd.Stderr = &said
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
 	var err error
 	if s.status, err = Run(cmd, w); err != nil {
 		t.Fatal(err)
 	}
-	if s.said = said.String(); s.told == nil {
-		s.told = map[int]json.RawMessage{}
+	if s.stderr = stderr.String(); s.replies == nil {
+		s.replies = map[int]json.RawMessage{}
 	}
-	for line := range strings.Lines(w.told.String()) {
-		collect(t, s.told, line)
+	for line := range strings.Lines(w.output.String()) {
+		collect(t, s.replies, line)
 	}
 	return s
 }
 
-// TestNothingToldIsLostAtAnySystemCall ends a host at each call by which it changes its files, and
-// makes each of these calls fail as a broken disk and as a full one do. What was told is there when
-// the file is opened again; what failed comes to one result when it is asked for again. After
-// something has failed of which nobody knows whether it is durable, the ledger does nothing more.
-func TestNothingToldIsLostAtAnySystemCall(t *testing.T) {
+// A host is killed at each call that changes its files, and each of these calls fails as on a
+// broken disk and on a full one. After the file is opened again, every reply is unchanged, and a
+// failed call has one result when it is made again. After a failure that leaves it unknown what is
+// durable, the ledger does nothing more.
+func TestHost_KilledOrFailsAtEachSystemCall_LosesNoReply(t *testing.T) {
 	Need(t)
-	for _, kind := range beginnings {
+	for _, kind := range startKinds {
 		t.Run(kind, func(t *testing.T) { endAtEachCall(t, kind) })
 	}
 }
 
-// endAtEachCall does so with hosts that begin with a new file, a worn one, or after a crash. Calls
-// are tried by spots: how a life is cut into commits and checkpoints is not the same each time, so
-// their numbers say little.
+// endAtEachCall tests hosts that begin with one kind of files. It selects calls by their spots, not
+// by their numbers, because a life is divided into commits and checkpoints differently in each run.
 func endAtEachCall(t *testing.T, kind string) {
 	t.Helper()
-	begin, before, first := beginning(t, kind)
-	rest := life{first, scripted - 1, 1, scarce}
-	quiet := live(t, begin, before, rest, nil, Proceed)
-	check.Need(t, quiet.status.ExitStatus() == 0 && quiet.said == "" && len(quiet.told) >= 100,
-		"%d calls were told of, and the host ended with %v, %s", len(quiet.told), quiet.status, quiet.said)
-	wantTold(t, quiet.path, quiet.told)
+	begin, before, first := startFiles(t, kind)
+	rest := life{first, scriptCalls - 1, 1, smallMemory}
+	quiet := runHost(t, begin, before, rest, nil, Proceed)
+	check.Need(t, quiet.status.ExitStatus() == 0 && quiet.stderr == "" && len(quiet.replies) >= 100,
+		"%d replies without a fault, and the host ended with %v, %s", len(quiet.replies), quiet.status, quiet.stderr)
+	wantReplies(t, quiet.path, quiet.replies)
 	for _, cause := range causes() {
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(quiet.spots)), func(s string) bool { return strings.HasSuffix(s, cause) }) {
-			t.Errorf("no file is changed for %s", cause)
+			t.Errorf("no call changes a file because of %s", cause)
 		}
 	}
 	spots := slices.Sorted(maps.Keys(quiet.spots))
-	struck, missed := map[string]int{}, 0
+	faulted, missed := map[string]int{}, 0
 	verdicts := []Verdict{Kill, FailIO, FailFull}
-	if !testenv.Deep() { // one of the two ways to fail
+	if !testenv.Deep() { // one of the two failures
 		i := 1 + rand.IntN(2)
 		verdicts = slices.Delete(verdicts, i, i+1)
 	}
 	for _, verdict := range verdicts {
-		for _, spot := range someSpots(spots, struck, tries(2, 20, len(spots))) {
+		for _, spot := range someSpots(spots, faulted, tries(2, 20, len(spots))) {
 			for _, nth := range nths(quiet.spots[spot]) {
 				hit := func(c *Call) bool {
 					if c.Kind == kindOf(spot) && callers(c).spot(c.Kind) == spot {
@@ -451,34 +448,34 @@ func endAtEachCall(t *testing.T, kind string) {
 					}
 					return nth == 0
 				}
-				s := live(t, begin, before, rest, hit, verdict)
-				if s.struck == nil {
+				s := runHost(t, begin, before, rest, hit, verdict)
+				if s.faulted == nil {
 					missed++
 				} else {
-					struck[callers(s.struck).cause()]++
+					faulted[callers(s.faulted).cause()]++
 					if err := s.outcome(); err != nil {
-						t.Errorf("%v; it ended with %v, %s", err, s.status, s.said)
+						t.Errorf("%v; the host ended with %v, %s", err, s.status, s.stderr)
 					}
 				}
-				wantTold(t, s.path, s.told, slices.Sorted(maps.Keys(without(quiet.told, s.told)))...)
-				if forget(t, s.dir); t.Failed() {
-					t.Fatalf("verdict %d at %s: %s of %s", verdict, spot, s.struck.Kind, s.struck.Path)
+				wantReplies(t, s.path, s.replies, slices.Sorted(maps.Keys(without(quiet.replies, s.replies)))...)
+				if removeDir(t, s.dir); t.Failed() {
+					t.Fatalf("verdict %d at %s: %s of %s", verdict, spot, s.faulted.Kind, s.faulted.Path)
 				}
 			}
 		}
 	}
-	t.Logf("%d spots; struck: %v, not reached: %d", len(spots), struck, missed)
-	enough := len(struck) >= 3
+	t.Logf("%d spots; calls hit: %v, not reached: %d", len(spots), faulted, missed)
+	enough := len(faulted) >= 3
 	if !testenv.Deep() { // the quick form tries few lives, and not every life reaches its spot
-		enough = len(struck)+missed >= 2
+		enough = len(faulted)+missed >= 2
 	}
 	check.That(t, enough && missed <= 20+len(spots)/2,
-		"%d were not reached; something was struck for %d causes", missed, len(struck))
+		"%d spots were not reached; calls of %d causes were hit", missed, len(faulted))
 }
 
-// someSpots returns so many spots at random, those first for whose causes least was struck so far.
-func someSpots(spots []string, struck map[string]int, n int) []string {
-	ranks, of := map[string]int{}, maps.Clone(struck)
+// someSpots returns n spots at random. Spots whose cause was hit least often come first.
+func someSpots(spots []string, faulted map[string]int, n int) []string {
+	ranks, of := map[string]int{}, maps.Clone(faulted)
 	spots = slices.Clone(spots)
 	rand.Shuffle(len(spots), func(i, j int) { spots[i], spots[j] = spots[j], spots[i] })
 	for _, spot := range spots {
@@ -495,7 +492,7 @@ func kindOf(spot string) Kind {
 	return Kind(kind)
 }
 
-// nths returns which of the calls at a spot are tried: in the long form some of them, else one.
+// nths returns which of the n calls at a spot are tried: in the long form up to six, else one.
 func nths(n int) (nths []int) {
 	for range min(n, tries(1, 1, 6)) {
 		nths = append(nths, 1+rand.IntN(n))
@@ -503,41 +500,41 @@ func nths(n int) (nths []int) {
 	return nths
 }
 
-// outcome tells what is wrong with how a host ended that was killed at a call, or for which the
-// call failed.
-func (s *struckLife) outcome() error {
-	c, led := s.struck, callers(s.struck)
-	stopped := s.status.ExitStatus() == 3 && strings.Contains(s.said, api.ErrStopped.Error())
-	goesOn := s.status.ExitStatus() == 0
+// outcome returns an error if the host did not end as it should after one call was killed or
+// failed.
+func (s *faultedLife) outcome() error {
+	c, led := s.faulted, callers(s.faulted)
+	stopped := s.status.ExitStatus() == 3 && strings.Contains(s.stderr, api.ErrStopped.Error())
+	hasContinued := s.status.ExitStatus() == 0
 	_, journal := os.Stat(s.path + ".journal")
 	switch why := led.cause(); {
 	case s.verdict == Kill:
-		return wrongUnless(s.status.Signaled() && s.status.Signal() == syscall.SIGKILL, "it was killed")
+		return wrongUnless(s.status.Signaled() && s.status.Signal() == syscall.SIGKILL, "the host should have been killed")
 	case c.Kind == Link, c.Kind == Remove && strings.HasSuffix(c.Path, ".sluice-unfinished"):
-		// A copy is moved to its place instead; what is left of one is removed by the next.
-		return wrongUnless(goesOn && (s.said == "" || strings.HasPrefix(s.said, tidying)), "it may go on")
-	case c.Kind == Remove && strings.HasPrefix(filepath.Base(c.Path), "shop.db.journal") && goesOn && s.said == "":
-		return wrongUnless(journal != nil, "it is a directory, and package os removes it by another call")
-	case !strings.Contains(s.said, errnoText(s.verdict)) && !(goesOn && journal == nil), strings.Contains(s.said, "has failed, comes to"):
-		return errors.New("it should say what has failed")
+		// Another call creates the copy instead, or the next copy removes the leftover file.
+		return wrongUnless(hasContinued && (s.stderr == "" || strings.HasPrefix(s.stderr, maintaining)), "the host should continue")
+	case c.Kind == Remove && strings.HasPrefix(filepath.Base(c.Path), "shop.db.journal") && hasContinued && s.stderr == "":
+		return wrongUnless(journal != nil, "the journal should be removed: package os removes a directory by a second call")
+	case !strings.Contains(s.stderr, errnoText(s.verdict)) && !(hasContinued && journal == nil), strings.Contains(s.stderr, "has failed, returns"):
+		return errors.New("the host should report the error of the failed call")
 	case why == "journalfile.(*Journal).Append", why == "ledger.(*Ledger).Forget":
-		return wrongUnless(stopped || strings.HasPrefix(s.said, "open: "), "nobody knows what is durable")
+		return wrongUnless(stopped || strings.HasPrefix(s.stderr, "open: "), "the ledger should have stopped: it is unknown what is durable")
 	case why == "ledger.Open":
-		return wrongUnless(s.status.ExitStatus() == 3 && strings.HasPrefix(s.said, "open: "), "it cannot be opened")
+		return wrongUnless(s.status.ExitStatus() == 3 && strings.HasPrefix(s.stderr, "open: "), "opening the ledger should fail")
 	case why == "ledger.(*Ledger).Close":
-		return wrongUnless(s.status.ExitStatus() == 3 && strings.HasPrefix(s.said, "close: "), "it cannot be closed")
-	case why == "memtable.(*Table).writeInBackground": // unless nothing was to be done any more
-		return wrongUnless(stopped || goesOn && journal == nil, "the checkpoint has failed")
+		return wrongUnless(s.status.ExitStatus() == 3 && strings.HasPrefix(s.stderr, "close: "), "closing the ledger should fail")
+	case why == "memtable.(*Table).writeInBackground": // or there was nothing left to do
+		return wrongUnless(stopped || hasContinued && journal == nil, "the ledger should have stopped: its checkpoint has failed")
 	case why == "engine.(*Engine).startJournal" && led.has("memtable.(*Table).writeFrozen"):
-		return wrongUnless(stopped || strings.HasPrefix(s.said, "open: "), "nobody knows whether the file names its journal")
+		return wrongUnless(stopped || strings.HasPrefix(s.stderr, "open: "), "the ledger should have stopped: it is unknown whether the file names its journal")
 	case why == "engine.(*Engine).startJournal":
-		return wrongUnless(goesOn && strings.HasPrefix(s.said, trying) || strings.HasPrefix(s.said, "open: "), "there is no journal yet")
-	case why == "trial.(*shop).tidy" && (led.has("memtable.(*Table).writeFrozen") || led.has("memtable.(*Table).callWritten") || strings.HasPrefix(led.place(), "bolt.(*Store).replace:")):
-		return wrongUnless(stopped, "nobody knows what is durable")
-	case why == "trial.(*shop).tidy":
-		return wrongUnless(goesOn && strings.HasPrefix(s.said, tidying), "it has no copy")
+		return wrongUnless(hasContinued && strings.HasPrefix(s.stderr, retrying) || strings.HasPrefix(s.stderr, "open: "), "the call should be made again, or opening should fail: there is no journal yet")
+	case why == "trial.(*shop).maintain" && (led.has("memtable.(*Table).writeFrozen") || led.has("memtable.(*Table).callWritten") || strings.HasPrefix(led.place(), "bolt.(*Store).replace:")):
+		return wrongUnless(stopped, "the ledger should have stopped: it is unknown what is durable")
+	case why == "trial.(*shop).maintain":
+		return wrongUnless(hasContinued && strings.HasPrefix(s.stderr, maintaining), "the host should continue without a copy")
 	}
-	return errors.New("nobody knows why the call was made")
+	return errors.New("the call has none of the known causes")
 }
 
 func wrongUnless(right bool, why string) error {
@@ -554,7 +551,7 @@ func errnoText(v Verdict) string {
 	return syscall.EIO.Error()
 }
 
-// without returns what is in one map and not in the other.
+// without returns the entries of one map that are not in the other.
 func without(all, these map[int]json.RawMessage) map[int]json.RawMessage {
 	rest := map[int]json.RawMessage{}
 	for n, text := range all {
@@ -565,34 +562,33 @@ func without(all, these map[int]json.RawMessage) map[int]json.RawMessage {
 	return rest
 }
 
-// TestAKilledShopEndsAsAQuietOne kills the host of a shop again and again, which makes one call at
-// a time. Its log is that of a shop whose host makes the same calls in one life, but for what
-// chance decides.
-func TestAKilledShopEndsAsAQuietOne(t *testing.T) {
+// The log of a host that was killed many times, and makes one call at a time, equals the log of a
+// host that makes the same calls in one life, apart from random values.
+func TestHost_KilledAtRandom_WritesTheSameLog(t *testing.T) {
 	killed, quiet := filepath.Join(testenv.TempDir(t), "shop.db"), filepath.Join(testenv.TempDir(t), "shop.db")
 	create(t, killed)
 	create(t, quiet)
-	wantTold(t, killed, nil, 0, 1, 2, 3, 4, 5)
-	next, lives, calls := opened, 0, tries(120, 400, 2000)
+	wantReplies(t, killed, nil, 0, 1, 2, 3, 4, 5)
+	next, lives, calls := setupCalls, 0, tries(120, 400, 2000)
 	for ; next < calls; lives++ {
-		told := liveAndDie(t, killed, next, 1)
-		for n := range told {
+		replies := runAndKill(t, killed, next, 1)
+		for n := range replies {
 			next = max(next, n+1)
 		}
-		wantTold(t, killed, told, next) // the last call was under way
+		wantReplies(t, killed, replies, next) // the last call was in progress
 		next++
 	}
 	check.Must(t, check.Err(hostCommand(t.Context(), quiet, life{last: next - 1, workers: 1}).Output()))
 	got, want := logOf(t, killed), logOf(t, quiet)
 	for i := range max(len(got), len(want)) {
 		check.Need(t, i < len(got) && i < len(want) && reflect.DeepEqual(got[i], want[i]),
-			"event %d is\n%+v\nwithout a kill\n%+v", i+2, got[min(i, len(got)-1)], want[min(i, len(want)-1)])
+			"event %d of the killed host is\n%+v\nand without a kill\n%+v", i+2, got[min(i, len(got)-1)], want[min(i, len(want)-1)])
 	}
 	t.Logf("%d events of %d calls in %d lives", len(got), next, lives)
 }
 
-// logOf returns the events of a closed shop after the first, which names the ledger. They are
-// without responses, and without policies, of which two equal ones need not be deeply equal.
+// logOf returns the events of a closed shop after the first one, which names the ledger. It removes
+// responses, and policies, because equal policies need not be deeply equal.
 func logOf(t *testing.T, path string) (log []says.Event) {
 	t.Helper()
 	s := check.Value(openShop(path, noTruths, 0))(t)

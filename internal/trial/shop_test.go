@@ -28,20 +28,21 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// hurry is how many times fewer all forms but the long one try under the race detector. It makes
-// everything some eight times slower, and sees in one host what it would see in a hundred.
-const hurry = 1 + 7*testenv.Race
+// raceDivisor is the divisor of the number of tries in the quick and deep forms under the race
+// detector. The race detector makes everything about eight times slower, and finds in one host what
+// it would find in a hundred.
+const raceDivisor = 1 + 7*testenv.Race
 
-// tries is how often something is tried in the quick form, in the deep one and in the long one.
+// tries returns how many times to try in the form in which the tests run.
 func tries(quick, deep, long int) int {
-	return testenv.Tries(max(1, quick/hurry), max(1, deep/hurry), long)
+	return testenv.Tries(max(1, quick/raceDivisor), max(1, deep/raceDivisor), long)
 }
 
-// A shop is a host whose calls are numbered. What call n asks for depends on n alone, so that
-// whoever was told what came of it can ask again, in another life of the process.
+// shop is a host whose calls are numbered. The request of call n depends only on n, so that a later
+// life can make the call again and compare the result.
 type shop struct {
 	ledger *ledger.Ledger
-	clock  atomic.Int64 // the highest number of a call so far, in minutes
+	clock  atomic.Int64 // the highest number of a call so far; the time of the ledger, in minutes
 	truth  api.TruthFunc
 }
 
@@ -57,7 +58,7 @@ func openShop(path string, truth api.TruthFunc, memory int64) (*shop, error) {
 	return s, err
 }
 
-// truths are the host's.
+// truths returns the true values.
 func truths(_ context.Context, question string, objects []string) (values []string, err error) {
 	for _, name := range objects {
 		at := int(name[len(name)-1]) + len(question)
@@ -66,12 +67,13 @@ func truths(_ context.Context, question string, objects []string) (values []stri
 	return values, nil
 }
 
-var errAskedAgain = errors.New("asked for a truth again")
+var errAskedAgain = errors.New("true values requested again for a recorded call")
 
-// noTruths are for requests that have been carried out.
+// noTruths is for repeated calls, which must not request true values.
 func noTruths(context.Context, string, []string) ([]string, error) { return nil, errAskedAgain }
 
-// Questions of the shop: one of two values, one in unary encoding, one that comes by itself.
+// Questions of the shop: one with two values, one in unary encoding, one that the calendar
+// releases.
 const (
 	vote  = "vote"
 	home  = "home"
@@ -89,7 +91,7 @@ func valuesOf(question string) []string {
 	return values
 }
 
-// people are those who take part from the beginning.
+// people returns the objects that are enrolled from the beginning.
 func people() (names []string) {
 	for i := range 12 {
 		names = append(names, fmt.Sprintf("person %02d", i))
@@ -113,10 +115,10 @@ func terms(question string) (policy.Policy, error) {
 	return policy.Market{Max: tenths(20), Prices: []policy.Price{{Epsilon: tenths(5), Amount: 35}, {Epsilon: tenths(20), Amount: 140}}, Floor: 3}.Policy()
 }
 
-// opened is how many calls it takes until the shop is open.
-const opened = 6
+// setupCalls is the number of calls that set up the shop.
+const setupCalls = 6
 
-// call makes the n-th call.
+// call makes call n.
 func (s *shop) call(ctx context.Context, n int) (any, error) {
 	for {
 		now := s.clock.Load()
@@ -125,7 +127,7 @@ func (s *shop) call(ctx context.Context, n int) (any, error) {
 		}
 	}
 	key := fmt.Sprint("call ", n)
-	if n < opened {
+	if n < setupCalls {
 		return s.open(ctx, key, n)
 	}
 	question := []string{vote, home}[n%2]
@@ -149,7 +151,7 @@ func (s *shop) call(ctx context.Context, n int) (any, error) {
 	return s.guest(ctx, n)
 }
 
-// open makes one of the calls that open the shop.
+// open makes one of the calls that set up the shop.
 func (s *shop) open(ctx context.Context, key string, n int) (any, error) {
 	question := []string{vote, home, diary}[n%3]
 	if n < 3 {
@@ -166,7 +168,7 @@ func (s *shop) open(ctx context.Context, key string, n int) (any, error) {
 	return s.ledger.Enroll(ctx, api.EnrollRequest{Key: key, Question: question, Objects: people(), Policy: p, Cap: tenths(60)})
 }
 
-// some returns a few of the people, in an order that is not theirs.
+// some returns a few of the people, in another order.
 func some(n int) (names []string) {
 	for i := range 1 + n%4 {
 		names = append(names, people()[(n*5+i*7)%12])
@@ -174,7 +176,7 @@ func some(n int) (names []string) {
 	return names
 }
 
-// delivered returns a sale with everything it delivers.
+// delivered returns a sale with everything that it delivers.
 func (s *shop) delivered(ctx context.Context) func(api.Sale, error) (any, error) {
 	return func(sale api.Sale, err error) (any, error) {
 		if err != nil {
@@ -185,8 +187,7 @@ func (s *shop) delivered(ctx context.Context) func(api.Sale, error) (any, error)
 	}
 }
 
-// commit carries out the reservation of the call before, or cancels it, or does so to one that is
-// not there.
+// commit captures or cancels the reservation of the call before, which may not be open.
 func (s *shop) commit(ctx context.Context, n int) (any, error) {
 	made, err := s.call(ctx, n-1)
 	var closed *api.ReservationError
@@ -204,7 +205,7 @@ func (s *shop) commit(ctx context.Context, n int) (any, error) {
 	}
 }
 
-// release brings the true value along every second time.
+// release passes the true value with every second request, and a function for it otherwise.
 func (s *shop) release(ctx context.Context, n int, r api.ReleaseRequest) (any, error) {
 	if n/10%2 == 0 {
 		r.Truth = s.truth
@@ -214,7 +215,8 @@ func (s *shop) release(ctx context.Context, n int, r api.ReleaseRequest) (any, e
 	return s.ledger.Release(ctx, r)
 }
 
-// guest lets somebody come, answer, leave or agree to other terms, and be forgotten, by turns.
+// guest enrolls a guest, releases its value, withdraws it or changes its terms, and forgets it, in
+// turn.
 func (s *shop) guest(ctx context.Context, n int) (any, error) {
 	key, name := fmt.Sprint("call ", n), guestOf(n)
 	switch n / 10 % 4 {
@@ -235,21 +237,20 @@ func (s *shop) guest(ctx context.Context, n int) (any, error) {
 	return nil, s.ledger.Forget(ctx, api.ObjectRequest{Key: key, Object: name})
 }
 
-// guestOf returns whom a guest's call is about.
+// guestOf returns the name of the guest of a call.
 func guestOf(n int) string { return fmt.Sprint("guest ", n/40) }
 
-// forgets tells whether a call is the one by which a guest is forgotten.
-func forgets(n int) bool { return n >= opened && n%40 == 39 }
+// isForget returns whether a call forgets a guest.
+func isForget(n int) bool { return n >= setupCalls && n%40 == 39 }
 
-// reply is what somebody was told of a call that was carried out.
+// reply is what the host reports of a call that succeeded.
 type reply struct {
 	N      int
 	Result json.RawMessage
 }
 
-// tell makes a call and writes down what it came to. Nobody is told of one that was not carried
-// out.
-func (s *shop) tell(ctx context.Context, n int) (reply, error) {
+// makeCall makes a call and returns its reply. A call that fails has no reply.
+func (s *shop) makeCall(ctx context.Context, n int) (reply, error) {
 	result, err := s.call(ctx, n)
 	if err != nil {
 		return reply{}, err
@@ -258,11 +259,11 @@ func (s *shop) tell(ctx context.Context, n int) (reply, error) {
 	return reply{n, text}, err
 }
 
-// checkShop opens a ledger, lets an auditor look at it, and asks for everything that anybody was
-// told, which must be the same, without any truth. Then it makes other calls, with the truths:
-// those that were under way; and again, without. All of it must follow from the log. It returns
-// what the calls came to, and everything that is wrong.
-func checkShop(ctx context.Context, path string, told map[int]json.RawMessage, others ...int) (more map[int]json.RawMessage, err error) {
+// checkShop opens a ledger, audits it, and makes every call that has a reply again, without true
+// values: the results must be the same. Then it makes the calls others, which were in progress,
+// with true values, and repeats them without. It audits again, and returns the new replies and all
+// faults.
+func checkShop(ctx context.Context, path string, replies map[int]json.RawMessage, others ...int) (more map[int]json.RawMessage, err error) {
 	s, err := openShop(path, noTruths, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", err)
@@ -270,17 +271,17 @@ func checkShop(ctx context.Context, path string, told map[int]json.RawMessage, o
 	defer s.ledger.Close()
 	faults := verify(ctx, s.ledger)
 	if len(faults) > 0 {
-		return nil, errors.Join(faults...) // nobody goes on with a damaged file
+		return nil, errors.Join(faults...) // a damaged file is not used further
 	}
-	faults = s.repeat(ctx, told)
+	faults = s.repeat(ctx, replies)
 	s.truth = truths
 	more = map[int]json.RawMessage{}
 	for _, n := range others {
-		one, err := s.tell(ctx, n)
+		one, err := s.makeCall(ctx, n)
 		if err == nil {
 			more[n] = one.Result
 		} else if !refused(err) {
-			faults = append(faults, fmt.Errorf("call %d, which was under way, comes to %w", n, err))
+			faults = append(faults, fmt.Errorf("call %d, which was in progress, returns %w", n, err))
 		}
 	}
 	s.truth = noTruths
@@ -290,39 +291,39 @@ func checkShop(ctx context.Context, path string, told map[int]json.RawMessage, o
 	return more, errors.Join(faults...)
 }
 
-func wantTold(t testing.TB, path string, told map[int]json.RawMessage, others ...int) map[int]json.RawMessage {
+func wantReplies(t testing.TB, path string, replies map[int]json.RawMessage, others ...int) map[int]json.RawMessage {
 	t.Helper()
-	more, err := checkShop(t.Context(), path, told, others...)
+	more, err := checkShop(t.Context(), path, replies, others...)
 	check.That(t, err == nil, "%v", err)
 	return more
 }
 
-// repeat makes calls again that were told of.
-func (s *shop) repeat(ctx context.Context, told map[int]json.RawMessage) (faults []error) {
-	for n, was := range told {
-		one, err := s.tell(ctx, n)
+// repeat makes calls again that have a reply, and compares the results.
+func (s *shop) repeat(ctx context.Context, replies map[int]json.RawMessage) (faults []error) {
+	for n, was := range replies {
+		one, err := s.makeCall(ctx, n)
 		if errors.Is(err, api.ErrForgotten) && n%10 == 9 {
-			continue // the guest is forgotten by now
+			continue // the guest has been forgotten since then
 		}
 		var closed *api.ReservationError
 		var granted api.Reservation
 		if errors.As(err, &closed) && json.Unmarshal(was, &granted) == nil && granted.Number == closed.Number {
-			continue // the reservation is not open any more, and says so
+			continue // the reservation is not open any more, as the error says
 		}
 		if err != nil || withoutGuests(one.Result) != withoutGuests(was) {
-			faults = append(faults, fmt.Errorf("call %d came to\n%s\nand later to\n%s %w", n, was, one.Result, err))
+			faults = append(faults, fmt.Errorf("call %d returned\n%s\nand now returns\n%s %w", n, was, one.Result, err))
 		}
 	}
 	return faults
 }
 
-// withoutGuests is a result in which refused guests are not listed: those who are forgotten by now
-// are only counted.
+// withoutGuests returns a result in which refused guests are counted but not listed, because a
+// forgotten guest is only counted.
 func withoutGuests(result json.RawMessage) string {
 	var fields map[string]json.RawMessage
 	var list struct {
 		Refused  []api.Refusal
-		Unlisted int // left out where it is 0
+		Unlisted int // absent from the JSON if 0
 	}
 	if json.Unmarshal(result, &fields) != nil || fields["refused"] == nil || json.Unmarshal(result, &list) != nil {
 		return string(result)
@@ -334,7 +335,7 @@ func withoutGuests(result json.RawMessage) string {
 	return string(all)
 }
 
-// verify lets an auditor look at a ledger.
+// verify audits a ledger.
 func verify(ctx context.Context, l *ledger.Ledger) (faults []error) {
 	ahead := 0 // a shop that is opened again begins with an early clock
 	found, err := l.Verify(ctx, api.VerifyRequest{Report: func(p api.Finding) {
@@ -350,13 +351,13 @@ func verify(ctx context.Context, l *ledger.Ledger) (faults []error) {
 	return faults
 }
 
-// refused tells whether a call was decided, and not carried out.
+// refused returns whether a call was decided, but not executed.
 func refused(err error) bool {
 	var r *api.RefusedError
 	return errors.As(err, &r) || errors.Is(err, api.ErrUnknown) || errors.Is(err, &api.ReservationError{}) || errors.Is(err, api.ErrForgotten)
 }
 
-// creating tells a host to make a file, and to say so.
+// creating makes a host create a file and report it.
 const creating = "create"
 
 func hostCreates(path string) error {
@@ -378,22 +379,22 @@ func creator(t *testing.T, path string) *exec.Cmd {
 	return cmd
 }
 
-// wantNoneOrGood looks for a ledger. There is none, and then one can be made; or it is whole, and
-// can be used.
-func wantNoneOrGood(t *testing.T, path string, told bool) (made bool) {
+// wantAbsentOrUsable checks that there is no ledger, and one can be created, or that the ledger is
+// complete and can be used. It returns whether there is one.
+func wantAbsentOrUsable(t *testing.T, path string, isReported bool) (made bool) {
 	t.Helper()
 	_, err := os.Stat(path)
 	if made = !errors.Is(err, fs.ErrNotExist); !made {
-		check.That(t, !told, "a file was told of, and is not there")
+		check.That(t, !isReported, "the host reported a new ledger, which does not exist")
 		create(t, path)
 	}
-	wantTold(t, path, nil, 0, 1, 2, 3, 4, 5, 6, 7)
+	wantReplies(t, path, nil, 0, 1, 2, 3, 4, 5, 6, 7)
 	return made
 }
 
-// TestCreatingIsWholeOrNothing ends the creation of a ledger at each of its calls, and makes each
-// of these fail; in its quick form it does one of three to each call, and another one to the next.
-func TestCreatingIsWholeOrNothing(t *testing.T) {
+// The creation of a ledger is killed at each of its calls, and each call fails. The quick form
+// tries one of the three verdicts at each call, in turn.
+func TestCreate_KilledOrFailsAtEachCall_IsWholeOrAbsent(t *testing.T) {
 	Need(t)
 	dir := testenv.TempDir(t)
 	quiet := watch(dir, nil, Proceed)
@@ -409,29 +410,28 @@ func TestCreatingIsWholeOrNothing(t *testing.T) {
 			w := watch(testenv.TempDir(t), after(at), verdict)
 			path := filepath.Join(w.dir, "shop.db")
 			status, err := Run(creator(t, path), w)
-			told := w.told.String() == "created\n"
+			isReported := w.output.String() == "created\n"
 			_, stat := os.Stat(path)
 			switch {
 			case err != nil:
 				t.Fatal(err)
 			case verdict == Kill && (!status.Signaled() || status.Signal() != syscall.SIGKILL):
-				t.Errorf("killed at call %d: it ended with %v", at, status)
-			case verdict != Kill && told != (status.ExitStatus() == 0):
-				t.Errorf("failed at call %d: it ended with %v, and told so: %v", at, status, told)
-			case verdict != Kill && !told && stat == nil:
-				t.Errorf("failed at call %d, %s: it says that it failed, and the file is there", at, w.struck.Kind)
+				t.Errorf("killed at call %d: the host ended with %v", at, status)
+			case verdict != Kill && isReported != (status.ExitStatus() == 0):
+				t.Errorf("failed at call %d: the host ended with %v, and reported success: %v", at, status, isReported)
+			case verdict != Kill && !isReported && stat == nil:
+				t.Errorf("failed at call %d, %s: the host reported an error, and the file exists", at, w.faulted.Kind)
 			}
-			wantNoneOrGood(t, path, told)
-			if forget(t, w.dir); t.Failed() {
-				t.Fatalf("verdict %d at call %d, %s of %s", verdict, at, w.struck.Kind, w.struck.Path)
+			wantAbsentOrUsable(t, path, isReported)
+			if removeDir(t, w.dir); t.Failed() {
+				t.Fatalf("verdict %d at call %d, %s of %s", verdict, at, w.faulted.Kind, w.faulted.Path)
 			}
 		}
 	}
 }
 
-// TestAPowerCutWhileCreatingLeavesNothingOrAll cuts the power at each call of the creation of a
-// ledger.
-func TestAPowerCutWhileCreatingLeavesNothingOrAll(t *testing.T) {
+// The power is cut after each call of the creation of a ledger: there is a complete ledger or none.
+func TestCreate_PowerCutAtEachCall_IsWholeOrAbsent(t *testing.T) {
 	Need(t)
 	r := newRecord(testenv.TempDir(t))
 	status, err := Run(creator(t, filepath.Join(r.dir, "shop.db")), r)
@@ -439,16 +439,16 @@ func TestAPowerCutWhileCreatingLeavesNothingOrAll(t *testing.T) {
 	random, images := rand.New(rand.NewPCG(rand.Uint64(), 1)), testenv.TempDir(t)
 	each, made, all := tries(5, 20, 2000), 0, 0
 	d := check.Value(newDisk(t.TempDir(), r.dir))(t)
-	told := false
+	isReported := false
 	for n, e := range r.events {
-		if told = told || e.told != ""; e.told == "" {
+		if isReported = isReported || e.printed != ""; e.printed == "" {
 			check.Must(t, d.play(n, e, false))
 		}
 		for range each {
 			all++
 			dir := filepath.Join(images, fmt.Sprint(all))
 			check.Must(t, check.Err(d.image(random, dir)))
-			if wantNoneOrGood(t, filepath.Join(dir, "shop.db"), told) {
+			if wantAbsentOrUsable(t, filepath.Join(dir, "shop.db"), isReported) {
 				made++
 			}
 			if err := os.RemoveAll(dir); err != nil || t.Failed() {
@@ -456,15 +456,15 @@ func TestAPowerCutWhileCreatingLeavesNothingOrAll(t *testing.T) {
 			}
 		}
 	}
-	check.That(t, made != 0 && made != all, "in %d of %d images there is a ledger", made, all)
-	t.Logf("in %d of %d images there is a ledger", made, all)
+	check.That(t, made != 0 && made != all, "%d of %d images have a ledger; want some with and some without", made, all)
+	t.Logf("%d of %d images have a ledger", made, all)
 }
 
-// A change of terms of many, and a start with a table, are cut off by a kill between any two of
-// their transactions. What the dead process has left is opened: it is sound; the same request under
-// its key, or the same table, is carried on, and comes to what it comes to undisturbed.
+// ChangeTerms and Reconcile for many objects are interrupted by a kill between any two of their
+// transactions. The ledger that is left is opened. It is sound, and the same request with the same
+// key, or the same table, completes it with the same result as without a kill.
 
-// manyPeople take three transactions.
+// manyPeople is a number of objects that takes three transactions.
 const manyPeople = 9000
 
 func manyNames() (names []string) {
@@ -474,8 +474,8 @@ func manyNames() (names []string) {
 	return names
 }
 
-// crowdedShop is a ledger in which many are under the terms of a vote.
-func crowdedShop(t *testing.T) (path string, dearer policy.Policy) {
+// newCrowdedShop creates a ledger with many objects enrolled for one question.
+func newCrowdedShop(t *testing.T) (path string, dearer policy.Policy) {
 	t.Helper()
 	path = filepath.Join(testenv.TempDir(t), "ledger.db")
 	check.Must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{}))
@@ -488,8 +488,8 @@ func crowdedShop(t *testing.T) (path string, dearer policy.Policy) {
 	return path, dearer
 }
 
-// leftBehind copies what a process leaves that is killed at this instant.
-func leftBehind(t *testing.T, path string, n int) string {
+// copyFiles copies the files as a kill at this instant would leave them.
+func copyFiles(t *testing.T, path string, n int) string {
 	t.Helper()
 	file := check.Value(os.ReadFile(path))(t)
 	to := filepath.Join(testenv.TempDir(t), fmt.Sprint("left ", n))
@@ -500,8 +500,8 @@ func leftBehind(t *testing.T, path string, n int) string {
 	return to
 }
 
-func TestTermsThatAKillCutsOff(t *testing.T) {
-	path, dearer := crowdedShop(t)
+func TestTermsOfMany_KilledBetweenTransactions_RetryCompletes(t *testing.T) {
+	path, dearer := newCrowdedShop(t)
 	request := api.ChangeTermsRequest{Key: "dearer", Question: vote, Objects: manyNames(), Policy: &dearer, Cap: tenths(40)}
 	table := func(yield func(api.Member, error) bool) {
 		for i, name := range manyNames() {
@@ -523,7 +523,7 @@ func TestTermsThatAKillCutsOff(t *testing.T) {
 		},
 		"a table": func(ctx context.Context, l *ledger.Ledger, p func(done, total int)) (any, error) {
 			_, err := l.Reconcile(ctx, api.ReconcileRequest{Members: table, Withdraw: true, Gone: manyPeople / 2, Progress: p})
-			if gone := new(api.GoneError); errors.As(err, &gone) { // the others are withdrawn by now
+			if gone := new(api.GoneError); errors.As(err, &gone) { // the others have been withdrawn since then
 				_, err = l.Reconcile(ctx, api.ReconcileRequest{Members: table, Withdraw: true, Gone: gone.Gone, Progress: p})
 			}
 			return nil, err
@@ -531,26 +531,26 @@ func TestTermsThatAKillCutsOff(t *testing.T) {
 	}
 	for name, call := range calls {
 		t.Run(name, func(t *testing.T) {
-			from := leftBehind(t, path, 0)
+			from := copyFiles(t, path, 0)
 			l := check.Value(ledger.Open(t.Context(), from, ledger.Options{}))(t)
 			var left []string
 			want := check.Value(call(t.Context(), l, func(done, total int) {
 				if 0 < done && done < total {
-					left = append(left, leftBehind(t, from, len(left)+1))
+					left = append(left, copyFiles(t, from, len(left)+1))
 				}
 			}))(t)
-			books := booksOf(t, l)
+			terms := countTerms(t, l)
 			check.Must(t, l.Close())
-			check.Need(t, len(left) >= 2, "it is cut off at %d places", len(left))
+			check.Need(t, len(left) >= 2, "the request has %d boundaries between transactions, want at least 2", len(left))
 			for i := 0; i < len(left); i += testenv.Stride(2, 2) {
 				at := left[i]
 				l := check.Value(ledger.Open(t.Context(), at, ledger.Options{}))(t)
 				got := check.Value(call(t.Context(), l, nil))(t)
 				if again, err := call(t.Context(), l, nil); err != nil || !reflect.DeepEqual(got, want) || !reflect.DeepEqual(again, want) {
-					t.Errorf("%s: it came to %v, and again to %v, %v; undisturbed to %v", at, got, again, err, want)
+					t.Errorf("%s: the result is %v, repeated %v, %v; without a kill %v", at, got, again, err, want)
 				}
-				if now := booksOf(t, l); !reflect.DeepEqual(now, books) {
-					t.Errorf("%s: the ledger came to %v, undisturbed to %v", at, now, books)
+				if now := countTerms(t, l); !reflect.DeepEqual(now, terms) {
+					t.Errorf("%s: the terms are %v, without a kill %v", at, now, terms)
 				}
 				wantSound(t, l)
 				check.Must(t, l.Close())
@@ -559,8 +559,8 @@ func TestTermsThatAKillCutsOff(t *testing.T) {
 	}
 }
 
-// booksOf returns how many are under which terms.
-func booksOf(t *testing.T, l *ledger.Ledger) map[string]int {
+// countTerms returns the number of objects under each of the terms.
+func countTerms(t *testing.T, l *ledger.Ledger) map[string]int {
 	t.Helper()
 	n := map[string]int{}
 	for _, name := range manyNames() {
@@ -583,14 +583,14 @@ func wantSound(t *testing.T, l *ledger.Ledger) {
 	}
 }
 
-// A file that was used for long has many free pages.
+// A file that was used for a long time has many free pages.
 
-// wornName is what such a file is called where its host shall not compact it: that would make it a
-// young one.
+// wornName is the name of such a file that its host must not compact: compaction would remove the
+// free pages.
 const wornName = "worn.db"
 
-// wear gives a file the free pages of long use: many records that were put, and then deleted.
-func wear(t testing.TB, path string) {
+// addFreePages gives a file many free pages: it puts many records and deletes them.
+func addFreePages(t testing.TB, path string) {
 	t.Helper()
 	s, err := bbolt.Open(path, 0o600, nil)
 	check.Must(t, err)

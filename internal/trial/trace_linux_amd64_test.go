@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// supported tells whether processes can be traced here. Some sandboxes forbid it.
+// supported returns whether processes can be traced here. Some sandboxes forbid it.
 func supported() bool {
-	cmd := exec.Command("/proc/self/exe") // which is killed before it does anything
+	cmd := exec.Command("/proc/self/exe") // killed before it does anything
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
@@ -30,10 +30,10 @@ func supported() bool {
 	return err == nil
 }
 
-// noCall stands for a call that is not carried out.
+// noCall is a system call number that the kernel does not execute.
 const noCall = ^uint64(0)
 
-// Run starts a command and returns when it has ended, which is not an error, however it ended.
+// Run starts a command and returns the status with which it ended. No status is an error.
 func Run(cmd *exec.Cmd, w Watcher) (syscall.WaitStatus, error) {
 	runtime.LockOSThread() // a process is traced by one thread
 	defer runtime.UnlockOSThread()
@@ -49,22 +49,22 @@ func Run(cmd *exec.Cmd, w Watcher) (syscall.WaitStatus, error) {
 	if err != nil {
 		_ = cmd.Process.Kill()
 	}
-	_ = cmd.Wait() // for what copies its output; the status is gone
+	_ = cmd.Wait() // waits for the copying of its output; the status is already known
 	return status, err
 }
 
 type tracer struct {
 	pid     int
 	watcher Watcher
-	mem     *os.File // what the process has in its memory
+	mem     *os.File // the memory of the process
 	threads map[int]*thread
-	dying   bool // the process is killed as soon as the calls that have begun are over
+	dying   bool // the process is killed as soon as the calls that have begun have returned
 }
 
-// thread is a thread that may be in a system call.
+// thread is a thread that may be inside a system call.
 type thread struct {
-	call *Call         // that it is in, unless it does not matter
-	fail syscall.Errno // that the call is to return
+	call *Call         // the call that the thread is in, or nil
+	fail syscall.Errno // the error that the call is to return
 }
 
 func (t *tracer) run() (status syscall.WaitStatus, err error) {
@@ -101,30 +101,31 @@ func (t *tracer) run() (status syscall.WaitStatus, err error) {
 		signal, err := t.stopped(tid, status)
 		switch {
 		case err != nil && gone(tid):
-			continue // so nothing of it could be read
+			continue // so nothing of the thread could be read
 		case err != nil:
-		case t.threads[tid].call != nil: // to see it return
+		case t.threads[tid].call != nil: // stop again when it returns
 			err = syscall.PtraceSyscall(tid, int(signal))
-		case t.dying: // it stays where it is
+		case t.dying: // the thread stays stopped
 		default:
 			err = syscall.PtraceCont(tid, int(signal))
 		}
 		if err == nil && t.dying && !t.calling() {
 			err = syscall.Kill(t.pid, syscall.SIGKILL)
 		}
-		if err != nil && !errors.Is(err, syscall.ESRCH) { // it was killed meanwhile
+		if err != nil && !errors.Is(err, syscall.ESRCH) { // it was killed concurrently
 			return status, err
 		}
 	}
 }
 
-// gone tells whether a thread, which had stopped, is no more: another one ended the process.
+// gone returns whether a thread that had stopped no longer exists, because another thread ended the
+// process.
 func gone(tid int) bool {
 	var regs syscall.PtraceRegs
 	return errors.Is(syscall.PtraceGetRegs(tid, &regs), syscall.ESRCH)
 }
 
-// end kills the process, and waits for each thread of it: it is not over before.
+// end kills the process and waits for all of its threads.
 func (t *tracer) end() {
 	if syscall.Kill(t.pid, syscall.SIGKILL) != nil {
 		return
@@ -138,8 +139,8 @@ func (t *tracer) end() {
 	}
 }
 
-// calling tells whether a call has begun that changes files. Were the process killed within it,
-// nobody would know whether it was carried out.
+// calling returns whether a thread is inside a call that changes files. If the process were killed
+// then, the test could not know whether the call was executed.
 func (t *tracer) calling() bool {
 	for _, th := range t.threads {
 		if th.call != nil {
@@ -149,11 +150,11 @@ func (t *tracer) calling() bool {
 	return false
 }
 
-// begin waits for the stop with which a process begins, and lets it stop at the calls of interest.
+// begin waits for the initial stop of a process, and makes it stop at the calls of interest.
 func begin(pid int) error {
 	var status syscall.WaitStatus
 	if _, err := syscall.Wait4(pid, &status, syscall.WALL, nil); err != nil || !status.Stopped() {
-		return fmt.Errorf("the process did not stop: %w", err)
+		return fmt.Errorf("trace a new process: it did not stop: %w", err)
 	}
 	options := syscall.PTRACE_O_TRACECLONE | syscall.PTRACE_O_TRACESYSGOOD | unix.PTRACE_O_TRACESECCOMP | unix.PTRACE_O_EXITKILL
 	if err := syscall.PtraceSetOptions(pid, options); err != nil {
@@ -162,14 +163,14 @@ func begin(pid int) error {
 	return stopOnlyAt(pid, slices.Concat(followed, unfollowed))
 }
 
-// stopped deals with a thread that has stopped, and returns the signal that it is to get.
+// stopped handles a thread that has stopped, and returns the signal to pass on to it.
 func (t *tracer) stopped(tid int, status syscall.WaitStatus) (syscall.Signal, error) {
 	th := t.threads[tid]
 	if th == nil {
 		th = &thread{}
 		t.threads[tid] = th
 		if status.StopSignal() == syscall.SIGSTOP {
-			return 0, nil // a new thread begins so
+			return 0, nil // the first stop of a new thread
 		}
 	}
 	var regs syscall.PtraceRegs
@@ -181,7 +182,7 @@ func (t *tracer) stopped(tid int, status syscall.WaitStatus) (syscall.Signal, er
 		return 0, t.leave(tid, th, &regs)
 	case syscall.SIGTRAP:
 		if status.TrapCause() != unix.PTRACE_EVENT_SECCOMP || t.dying {
-			return 0, nil // a thread was made, or makes no calls any more
+			return 0, nil // a new thread, or a process that is about to be killed
 		}
 		if err := syscall.PtraceGetRegs(tid, &regs); err != nil {
 			return 0, err
@@ -235,7 +236,7 @@ func (t *tracer) leave(tid int, th *thread, regs *syscall.PtraceRegs) error {
 	return nil
 }
 
-// decode returns the call that a thread is about to make, or nil if it changes no files.
+// decode returns the call that a thread is about to make, or nil if it changes no file.
 func (t *tracer) decode(r *syscall.PtraceRegs) (*Call, error) {
 	switch r.Orig_rax {
 	case unix.SYS_WRITE:
@@ -268,11 +269,11 @@ func (t *tracer) decode(r *syscall.PtraceRegs) (*Call, error) {
 			return nil, nil
 		}
 	}
-	return nil, fmt.Errorf("system call %d, which changes files in a way that is not followed", r.Orig_rax)
+	return nil, fmt.Errorf("trace system call %d: it changes files, and is not followed; add it to decode", r.Orig_rax)
 }
 
-// Calls by which a process may change files: decode knows the first, and a process that makes one
-// of the others is not followed.
+// Calls by which a process may change files. decode knows those in followed. A process that makes a
+// call in unfollowed cannot be traced.
 var (
 	followed = []uint32{
 		unix.SYS_WRITE, unix.SYS_PWRITE64, unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_FTRUNCATE, unix.SYS_FALLOCATE, unix.SYS_OPENAT,
@@ -302,7 +303,7 @@ func (t *tracer) onFile(kind Kind, fd uint64, offset int64) (*Call, error) {
 	return &Call{Kind: kind, FD: int(int32(fd)), Path: path, Offset: offset}, err
 }
 
-// position returns where a descriptor writes next.
+// position returns the offset at which a descriptor writes next.
 func (t *tracer) position(fd int) (offset int64) {
 	info, err := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%d", t.pid, fd))
 	if err == nil {
@@ -320,11 +321,11 @@ func (t *tracer) named(kind Kind, at, name, toAt, to uint64) (*Call, error) {
 	return c, err
 }
 
-// path returns a name that a call gives, relative to an open directory, as an absolute one.
+// path returns the absolute path of a name that a call gives relative to an open directory.
 func (t *tracer) path(at, address uint64) (string, error) {
 	var name []byte
 	for {
-		// Up to the end of a page: the next one may not be there.
+		// Read up to the end of a page: the next page may not be mapped.
 		part, err := t.memory(address+uint64(len(name)), pageSize-(address+uint64(len(name)))%pageSize)
 		if err != nil {
 			return "", err
@@ -350,13 +351,13 @@ func (t *tracer) absolute(at uint64, name string) (string, error) {
 	return filepath.Join(dir, name), err
 }
 
-// atWorkingDir stands for the directory that the process is in.
+// atWorkingDir is AT_FDCWD, the working directory of the process.
 const atWorkingDir = -100
 
-// callers follows the frame pointers that programs in Go keep, as far as they lead.
+// callers follows the frame pointers of a Go program as far as they are valid.
 func (t *tracer) callers(r *syscall.PtraceRegs) (all []uintptr) {
 	const deep, wide, frame = 64, 1 << 20, 16
-	part, from := make([]byte, pageSize), uint64(0) // of the stack: most of it is read at once
+	part, from := make([]byte, pageSize), uint64(0) // most of the stack is read at once
 	read := 0
 	for at := r.Rbp; len(all) < deep; {
 		if at < from || at-from > uint64(read) || at-from+frame > uint64(read) {
@@ -375,7 +376,7 @@ func (t *tracer) callers(r *syscall.PtraceRegs) (all []uintptr) {
 	return all
 }
 
-// memory reads what the process has in its memory.
+// memory reads the memory of the process.
 func (t *tracer) memory(address, length uint64) ([]byte, error) {
 	data := make([]byte, length)
 	_, err := t.mem.ReadAt(data, int64(address))

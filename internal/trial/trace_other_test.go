@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// supported tells whether processes can be traced here.
+// supported returns whether processes can be traced here.
 func supported() bool { return false }
 
 // Run returns [ErrUnsupported].

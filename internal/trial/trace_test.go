@@ -18,61 +18,61 @@ import (
 	"github.com/sluicedp/sluice/internal/testenv"
 )
 
-// ErrUnsupported says that processes cannot be traced on this system.
-var ErrUnsupported = errors.New("no tracing of processes on this system")
+// ErrUnsupported means that processes cannot be traced on this system.
+var ErrUnsupported = errors.New("trace a process: not supported on this system")
 
 // Kind is what a call does to files.
 type Kind string
 
 const (
-	Write    Kind = "write"    // Data at Offset of Path; of a pipe too
-	Sync     Kind = "sync"     // Path, which may be a directory, is made durable
-	Truncate Kind = "truncate" // Path gets the length Offset
-	Allocate Kind = "allocate" // Path gets at least the length Offset
-	Create   Kind = "create"   // Path is opened, and made if it is not there
+	Write    Kind = "write"    // Data at Offset of Path, also for a pipe
+	Sync     Kind = "sync"     // Path, which may be a directory, becomes durable
+	Truncate Kind = "truncate" // the length of Path becomes Offset
+	Allocate Kind = "allocate" // the length of Path becomes at least Offset
+	Create   Kind = "create"   // Path is opened, and created if it does not exist
 	Link     Kind = "link"     // Path gets the second name To
-	Rename   Kind = "rename"   // Path gets the name To instead
-	Remove   Kind = "remove"   // the name Path goes
-	Mkdir    Kind = "mkdir"    // the directory Path is made
+	Rename   Kind = "rename"   // Path is renamed to To
+	Remove   Kind = "remove"   // the name Path is removed
+	Mkdir    Kind = "mkdir"    // the directory Path is created
 )
 
 // Call is a system call that changes files.
 type Call struct {
 	Kind   Kind   // what the call does
-	FD     int    // of Write, Sync, Truncate and Allocate
-	Path   string // absolute; of a file without a name what the system calls it, such as "pipe:[17]"
-	To     string // the new name, of Rename
-	Offset int64  // where in the file, of Write
-	Data   []byte // what is written, of Write
-	// Content says of Sync that it need make durable only what was within the file's length before.
+	FD     int    // for Write, Sync, Truncate and Allocate
+	Path   string // absolute; for a file without a name, the kernel's name, such as "pipe:[17]"
+	To     string // the new name, for Rename and Link
+	Offset int64  // the offset in the file, for Write
+	Data   []byte // the bytes to be written, for Write
+	// Content means, for Sync, that only bytes within the previous length of the file need to
+	// become durable.
 	Content bool
 	callers []uintptr
 }
 
-// Callers returns what led to a call, the innermost function first, if the process runs the program
-// that this one does.
+// Callers returns the call stack, innermost function first, if the process runs the same program as
+// this one.
 func (c *Call) Callers() *runtime.Frames { return runtime.CallersFrames(c.callers) }
 
-// Verdict is what becomes of a call.
+// Verdict is what the tracer does with a call.
 type Verdict int
 
 const (
-	Proceed  Verdict = iota // the call is carried out
-	Kill                    // the process ends, by SIGKILL, and the call is not carried out; others that had begun are, and are seen
-	FailIO                  // the call is not carried out, and fails with EIO
-	FailFull                // the call is not carried out, and fails with ENOSPC
+	Proceed  Verdict = iota // the call is executed
+	Kill                    // SIGKILL ends the process before the call; other calls that had begun are executed and reported
+	FailIO                  // the call is not executed, and fails with EIO
+	FailFull                // the call is not executed, and fails with ENOSPC
 )
 
-// Watcher sees the calls of a process. Its methods are called one at a time.
+// Watcher observes the calls of a process. Its methods are never called concurrently.
 type Watcher interface {
-	// Before is called before a call is carried out.
+	// Before is called before a call is executed.
 	Before(*Call) Verdict
-	// After is called when a call has succeeded. (Of a write that wrote less, Data is what was
-	// written.)
+	// After is called when a call has succeeded. If a write wrote less, Data is what was written.
 	After(*Call)
 }
 
-// runTraced is what a traced process does: what it calls is all that the tests of traces are about.
+// runTraced is the main function of a traced process. Its calls are what the tests check.
 func runTraced(dir string) error {
 	run := map[string]func(string) error{"": script, "storm": storm, "departure": departure, "stray": stray}
 	return run[os.Getenv("SLUICE_SCRIPT")](dir)
@@ -116,7 +116,7 @@ func script(dir string) error {
 	return nil
 }
 
-// storm renames files, from several threads, without end.
+// storm renames files in several threads until an error.
 func storm(dir string) error {
 	faults := make(chan error)
 	for i := range 8 {
@@ -137,7 +137,7 @@ func storm(dir string) error {
 	return <-faults
 }
 
-// departure ends the process in the middle of a storm.
+// departure exits during a storm.
 func departure(dir string) error {
 	go func() {
 		time.Sleep(time.Millisecond)
@@ -146,14 +146,14 @@ func departure(dir string) error {
 	return storm(dir)
 }
 
-// stray makes a call in the middle of a storm that is not followed.
+// stray makes a call that is not followed, during a storm.
 func stray(dir string) error {
 	go func() { _ = os.Truncate(dir, 0) }()
 	return storm(dir)
 }
 
-// seen keeps the calls, and gives one of them a verdict. It looks at nothing but a directory and
-// standard output: a program that is tested for coverage writes other files.
+// seen records the calls, and returns a verdict for one of them. It ignores calls outside a
+// directory and standard output, because a program that measures coverage writes other files.
 type seen struct {
 	dir           string
 	before, after []Call
@@ -182,7 +182,7 @@ func (s *seen) After(c *Call) {
 	}
 }
 
-// traced runs the script.
+// traced runs the script under the tracer.
 func traced(t *testing.T, dir string, s *seen) (syscall.WaitStatus, string) {
 	t.Helper()
 	s.dir = dir
@@ -194,15 +194,15 @@ func traced(t *testing.T, dir string, s *seen) (syscall.WaitStatus, string) {
 	return status, out.String()
 }
 
-// TestEveryCallIsSeen compares the calls of a script with what it does.
-func TestEveryCallIsSeen(t *testing.T) {
+// The tracer reports exactly the calls that the script makes, with their data and stacks.
+func TestRun_Script_ReportsEveryCall(t *testing.T) {
 	Need(t)
 	dir := t.TempDir()
 	s := &seen{}
 	status, out := traced(t, dir, s)
 	check.Need(t, status.Exited() && status.ExitStatus() == 0 && out == "done\n", "%v, %q", status, out)
-	check.That(t, len(s.before) == len(s.after), "%d calls began and %d succeeded", len(s.before), len(s.after))
-	// The order of the threads' writes is theirs.
+	check.That(t, len(s.before) == len(s.after), "%d calls began, %d succeeded", len(s.before), len(s.after))
+	// The threads write in any order.
 	writes := s.after[1:9]
 	slices.SortFunc(writes, func(a, b Call) int { return int(a.Offset - b.Offset) })
 	a := filepath.Join(dir, "a")
@@ -210,7 +210,7 @@ func TestEveryCallIsSeen(t *testing.T) {
 	for i := range 8 {
 		want = append(want, fmt.Sprintf("write %s  %d %d", a, i*1000, 100*(i+1)))
 		check.That(t, string(writes[i].Data) == strings.Repeat(fmt.Sprint(i), 100*(i+1)),
-			"write %d is of other bytes", i)
+			"write %d has other bytes", i)
 	}
 	want = append(want, "write "+a+"  8000 4", "sync "+a+"  0 0", "truncate "+a+"  8002 0",
 		"link "+a+" "+filepath.Join(dir, "b")+" 0 0", "rename "+filepath.Join(dir, "b")+" "+filepath.Join(dir, "c")+" 0 0",
@@ -223,13 +223,13 @@ func TestEveryCallIsSeen(t *testing.T) {
 	}
 	check.That(t, slices.Equal(got, want), "got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	for _, c := range s.after {
-		check.That(t, c.FD == 1 || calledFrom(&c, "script"), "what led to the %s of %s is not known", c.Kind, c.Path)
+		check.That(t, c.FD == 1 || calledFrom(&c, "script"), "the stack of the %s of %s does not lead to the script", c.Kind, c.Path)
 	}
 	last := s.after[len(s.after)-1]
 	check.That(t, last.FD == 1 && string(last.Data) == "done\n", "the last call is %+v", last)
 }
 
-// calledFrom tells whether a function of this package led to a call.
+// calledFrom returns whether a function of this package is on the stack of a call.
 func calledFrom(c *Call, function string) bool {
 	for frames := c.Callers(); ; {
 		f, more := frames.Next()
@@ -242,9 +242,9 @@ func calledFrom(c *Call, function string) bool {
 	}
 }
 
-// TestEveryCallCanBeStopped ends the script at each of its calls, and makes each of them fail: what
-// comes before has happened, and the call itself has not.
-func TestEveryCallCanBeStopped(t *testing.T) {
+// Each call of the script is killed or fails once. The calls before it have been executed, and it
+// has not.
+func TestRun_KillsOrFailsACall_ItIsNotExecuted(t *testing.T) {
 	Need(t)
 	const calls = 16
 	for at := 1; at <= calls; at++ {
@@ -253,26 +253,27 @@ func TestEveryCallCanBeStopped(t *testing.T) {
 			status, out := traced(t, t.TempDir(), s)
 			if verdict == Kill {
 				if !status.Signaled() || status.Signal() != syscall.SIGKILL || len(s.before) != at || len(s.after) >= at {
-					t.Errorf("killed at call %d: %v after %d calls, %d of them done", at, status, len(s.before), len(s.after))
+					t.Errorf("killed at call %d: %v after %d calls, %d of them executed", at, status, len(s.before), len(s.after))
 				}
 				continue
 			}
 			check.That(t, status.Exited() && status.ExitStatus() == 3 && strings.Contains(out, text),
-				"call %d, which fails: %v, %q", at, status, out)
+				"call %d fails, and the process ends with %v, %q", at, status, out)
 			if at == calls {
-				continue // the word that it is done, of which it then says that it failed
+				continue // the output of "done", whose failure the process reports
 			}
 			if failed := s.before[at-1]; slices.ContainsFunc(s.after, func(c Call) bool {
 				return c.Kind == failed.Kind && c.Path == failed.Path && c.Offset == failed.Offset && c.FD == failed.FD
 			}) {
-				t.Errorf("call %d, %s, was to fail and was carried out", at, failed.Kind)
+				t.Errorf("call %d, %s, was executed and should have failed", at, failed.Kind)
 			}
 		}
 	}
 }
 
-// What a process had begun to do when another of its threads was killed is seen, if it was done.
-func TestNothingIsDoneUnseen(t *testing.T) {
+// If the process is killed while other threads are inside calls, the tracer reports each of these
+// calls that was executed.
+func TestRun_KilledWithThreadsInCalls_ReportsExecutedCalls(t *testing.T) {
 	Need(t)
 	t.Setenv("SLUICE_SCRIPT", "storm")
 	for round := range 20 {
@@ -292,15 +293,15 @@ func TestNothingIsDoneUnseen(t *testing.T) {
 		}
 		entries := check.Value(os.ReadDir(dir))(t)
 		for _, e := range entries {
-			check.That(t, names[e.Name()], "round %d: nobody saw %q come", round, e.Name())
+			check.That(t, names[e.Name()], "round %d: no reported call created %q", round, e.Name())
 			delete(names, e.Name())
 		}
-		check.That(t, len(names) <= 0, "round %d: nobody saw %v go", round, names)
+		check.That(t, len(names) <= 0, "round %d: no reported call removed %v", round, names)
 	}
 }
 
-// A process may end by itself while its threads are looked at.
-func TestAProcessEndsInTheMiddleOfCalls(t *testing.T) {
+// The process may end by itself while the tracer handles its threads.
+func TestRun_ProcessExitsDuringCalls_ReturnsItsStatus(t *testing.T) {
 	Need(t)
 	t.Setenv("SLUICE_SCRIPT", "departure")
 	for round := range 100 {
@@ -309,8 +310,8 @@ func TestAProcessEndsInTheMiddleOfCalls(t *testing.T) {
 	}
 }
 
-// Run comes to an end, and says why, if it cannot follow a process of many threads.
-func TestWhatIsNotFollowedIsToldOf(t *testing.T) {
+// Run returns an error if a process with many threads makes a call that the tracer does not follow.
+func TestRun_CallThatIsNotFollowed_ReturnsError(t *testing.T) {
 	Need(t)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "SLUICE_SCRIPT=stray", "SLUICE_TRACED="+t.TempDir())
@@ -318,15 +319,15 @@ func TestWhatIsNotFollowedIsToldOf(t *testing.T) {
 	check.That(t, err != nil && strings.Contains(err.Error(), "is not followed"), "%v", err)
 }
 
-func TestRunOfWhatIsNoProgram(t *testing.T) {
+func TestRun_MissingProgram_ReturnsError(t *testing.T) {
 	_, err := Run(exec.Command(filepath.Join(t.TempDir(), "nothing")), &seen{})
-	check.That(t, err != nil, "no error")
+	check.That(t, err != nil, "Run of a missing program returns no error")
 }
 
-// Need ends a test where processes cannot be traced.
+// Need ends a test on a machine where processes cannot be traced.
 func Need(t testing.TB) {
 	t.Helper()
 	if !supported() {
-		testenv.Unsupported(t, "no tracing of processes, which needs Linux on x86-64 and ptrace")
+		testenv.Unsupported(t, "tracing of processes needs Linux on x86-64 and ptrace")
 	}
 }

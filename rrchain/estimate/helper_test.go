@@ -25,7 +25,7 @@ var (
 
 // Mechanisms by their probabilities.
 
-func written(rows ...string) *finite.Matrix { return mechanismOf(stattest.Written(rows...)...) }
+func written(rows ...string) *finite.Matrix { return mechanismOf(stattest.ParseRows(rows...)...) }
 
 func randomized(m int, odds *big.Rat) *finite.Matrix {
 	return mechanismOf(stattest.Randomized(m, odds)...)
@@ -34,7 +34,7 @@ func randomized(m int, odds *big.Rat) *finite.Matrix {
 func unary(m int, odds *big.Rat) *finite.Matrix { return mechanismOf(stattest.Unary(m, odds)...) }
 
 func haphazard(random *rand.Rand, inputs, outputs int) *finite.Matrix {
-	return mechanismOf(stattest.Haphazard(random, inputs, outputs)...)
+	return mechanismOf(stattest.RandomRows(random, inputs, outputs)...)
 }
 
 // prec is the precision, in bits, at which tests ask for the weights of a law.

@@ -20,14 +20,14 @@ var (
 
 // Mechanisms by their probabilities.
 
-func matrixOf(rows ...string) *Matrix { return matrix(stattest.Written(rows...)...) }
+func matrixOf(rows ...string) *Matrix { return matrix(stattest.ParseRows(rows...)...) }
 
 func randomized(m int, odds *big.Rat) *Matrix { return matrix(stattest.Randomized(m, odds)...) }
 
 func unary(m int, odds *big.Rat) *Matrix { return matrix(stattest.Unary(m, odds)...) }
 
 func randomMatrix(random *rand.Rand, inputs, outputs int) *Matrix {
-	return matrix(stattest.Haphazard(random, inputs, outputs)...)
+	return matrix(stattest.RandomRows(random, inputs, outputs)...)
 }
 
 func eps(text string) privacy.Epsilon { return must(privacy.ParseEpsilon(text)) }

@@ -9,10 +9,11 @@ import (
 	"strings"
 )
 
-// A page of bbolt begins with id (8 bytes), kind (2), number of elements (2), and the number of
-// pages behind it that belong to it (4). An element of a branch page has the place (4) and length
-// (4) of a key, and a page (8); one of a leaf flags, place, and the lengths of key and value (4
-// each). A meta page has 56 bytes, the last 8 its transaction, and a checksum of these.
+// A page of bbolt begins with its id (8 bytes), kind (2), number of elements (2), and the number of
+// overflow pages that follow it (4). An element of a branch page has the position (4) and length
+// (4) of a key, and a page (8). An element of a leaf page has flags, position, and the lengths of
+// key and value (4 each). A meta page has 56 bytes, of which the last 8 are its transaction, and a
+// checksum of them.
 const (
 	head       = 16
 	branchKind = 1
@@ -27,10 +28,10 @@ type damager struct {
 	sound    []byte
 	pageSize int
 	data     []byte
-	meta     bool // whether an older state may look like the last one: only a checkpoint tells
+	meta     bool // an older state may look like the last one, so that only a checkpoint can detect it
 }
 
-// damage returns a copy of a file, damaged in the n-th way, and what was done to it.
+// damage returns a copy of a file with the n-th damage, and describes it.
 func damage(sound []byte, n int) (data []byte, what string, meta bool) {
 	d := &damager{Rand: rand.New(rand.NewPCG(8, uint64(n))), sound: sound, data: slices.Clone(sound)}
 	d.pageSize = int(binary.NativeEndian.Uint32(sound[head+8:]))
@@ -46,7 +47,7 @@ func damage(sound []byte, n int) (data []byte, what string, meta bool) {
 			way = d.IntN(len(ways))
 		}
 		if len(d.data) < 4*d.pageSize {
-			break // hardly anything is left
+			break // too little is left
 		}
 		done = append(done, ways[way]())
 	}
@@ -57,7 +58,7 @@ func (d *damager) pages() int { return len(d.data) / d.pageSize }
 
 func (d *damager) page(id int) []byte { return d.data[id*d.pageSize:][:d.pageSize] }
 
-// used returns a page that is likely to be in use, which is not a meta page.
+// used returns a page that is probably in use and is not a meta page.
 func (d *damager) used() int {
 	for range 1000 {
 		if id := 2 + d.IntN(d.pages()-2); binary.NativeEndian.Uint64(d.page(id)) == uint64(id) {
@@ -67,7 +68,7 @@ func (d *damager) used() int {
 	return 2
 }
 
-// ofKind returns a page of a kind, or any if there is none.
+// ofKind returns a page of a kind, or any page if there is none.
 func (d *damager) ofKind(kind uint16) int {
 	var found []int
 	for id := 2; id < d.pages(); id++ {
@@ -81,7 +82,7 @@ func (d *damager) ofKind(kind uint16) int {
 	return found[d.IntN(len(found))]
 }
 
-// elements returns how many elements of a page can be within it.
+// elements returns the number of elements of a page, as far as they fit in it.
 func (d *damager) elements(id int) int {
 	return min(int(binary.NativeEndian.Uint16(d.page(id)[10:])), (d.pageSize-head)/16)
 }
@@ -117,7 +118,7 @@ func (d *damager) zero() string {
 	return fmt.Sprintf("pages %d zeroed", ids)
 }
 
-// two returns two pages, one time in ten the meta pages.
+// two returns two pages; in one of ten cases, the meta pages.
 func (d *damager) two() (a, b int) {
 	if d.IntN(10) == 0 {
 		d.meta = true
@@ -160,8 +161,8 @@ func (d *damager) redirect() string {
 	return fmt.Sprintf("element %d of page %d leads to %d", n, id, to)
 }
 
-// ascend puts a branch page in the place of a leaf below it, with the id of the leaf: a circle with
-// nothing wrong on any of its pages.
+// ascend copies a branch page over one of its children, with the child's id. The result is a cycle
+// of pages that are each valid.
 func (d *damager) ascend() string {
 	id := d.ofKind(branchKind)
 	n := d.IntN(max(1, d.elements(id)))
@@ -195,7 +196,7 @@ func (d *damager) spoilFree() string {
 	return fmt.Sprintf("free list on page %d", id)
 }
 
-// spoilMeta changes a field of one or both meta pages, and puts the checksums right.
+// spoilMeta changes a field of one or both meta pages, and corrects their checksums.
 func (d *damager) spoilMeta() string {
 	d.meta = true
 	at, value := 4*d.IntN(metaFields/4), d.Uint64()>>d.IntN(64)

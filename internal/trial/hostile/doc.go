@@ -1,25 +1,18 @@
-// Package hostile holds no code of its own: its tests damage the file of a ledger, in ways that
-// disks and people do, and have another process open it. That process must say that the file is
-// damaged, or find everything in it that was there. It must not die, hang, take more memory than
-// the file calls for, or go on with something else.
+// Package hostile tests the ledger with damaged files, extreme inputs and competing processes. It
+// holds no code of its own.
 //
-// A quick form of the test runs with all others; the long form, of 10,000 files, runs if
-// SLUICE_LONG is set in the environment:
+// Tests of damage change the file of a ledger as disks and people do, and open it in another
+// process. That process must report the damage, or find everything that was in the file. It must
+// not die, hang, use more memory than the file requires, or return anything else. The long form
+// uses 10,000 files:
 //
 //	SLUICE_LONG=1 go test -timeout 12h -v ./internal/trial/hostile
 //
-// Tests of limits bring the ledger to where something ends. Inputs are a gigabyte long, or a byte,
-// or nothing; there are very many questions, and somebody answers most of them; the disk runs full;
-// and a caller gives up at each moment of a call. What happens then is defined, and no memory is
-// asked for that the input does not have.
+// Tests of limits use inputs of a gigabyte, of a byte, and empty ones; very many questions, most of
+// them with a chain of one object; a full disk; and calls that are canceled at each moment. The
+// result is defined in each case, and no memory is allocated that the input does not account for.
 //
-// A quick form of each test runs with all others. The long form runs if SLUICE_LONG is set in the
-// environment:
-//
-//	SLUICE_LONG=1 go test -timeout 4h -v ./internal/trial/hostile
-//
-// Tests of two processes let two processes want one ledger. The second comes by the same name,
-// through a link, after the file was renamed or replaced, or with a copy of it; it opens the ledger
-// for reading or for writing, and so has the first. Whoever may not have it is told so, by a typed
-// error and soon.
+// Tests of processes open one ledger in two processes. The second process uses the same name, a
+// link, a renamed or replaced file, or a copy. Each process opens the ledger for reading or for
+// writing. A process that may not have the ledger gets a typed error within a second.
 package hostile

@@ -31,13 +31,13 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// What a child may take for one file. The machine may be busy with other things: so a file has hung
-// if it takes too long each time that it is tried.
+// Limits for a child and one file. Because the machine may be busy, a file counts as hanging only
+// if it takes too long in each of several tries.
 const (
-	patience   = 3 * time.Second
-	tries      = 5
-	forever    = 60 * time.Second // after which the child is killed
-	mostMemory = 256 << 20
+	timeLimit   = 3 * time.Second
+	tries       = 5
+	killAfter   = 60 * time.Second // then the child is killed
+	memoryLimit = 256 << 20
 )
 
 // child is a process that opens files.
@@ -61,10 +61,10 @@ func startChild(t *testing.T) *child {
 	return c
 }
 
-// ask has a file looked at. An error says that the child died, or was killed because it took too
-// long; it is gone then.
+// ask makes the child inspect a file. An error means that the child has died, or was killed because
+// it took too long.
 func (c *child) ask(one task) (found finding, err error) {
-	hung := time.AfterFunc(forever, func() { _ = c.cmd.Process.Kill() })
+	hung := time.AfterFunc(killAfter, func() { _ = c.cmd.Process.Kill() })
 	if err = json.NewEncoder(c.in).Encode(one); err == nil {
 		var line []byte
 		if line, err = c.out.ReadBytes('\n'); err == nil {
@@ -72,7 +72,7 @@ func (c *child) ask(one task) (found finding, err error) {
 		}
 	}
 	if !hung.Stop() {
-		err = fmt.Errorf("it took longer than %v", forever)
+		err = fmt.Errorf("no answer within %v", killAfter)
 	}
 	if err != nil {
 		c.end()
@@ -81,25 +81,25 @@ func (c *child) ask(one task) (found finding, err error) {
 	return found, nil
 }
 
-// askPatiently asks again if it takes too long, and says so if it does each time.
-func (c *child) askPatiently(t *testing.T, one task, data []byte) (found finding, took time.Duration, err error) {
+// askWithRetries asks again if the answer takes too long. If each try does, it returns an error.
+func (c *child) askWithRetries(t *testing.T, one task, data []byte) (found finding, took time.Duration, err error) {
 	t.Helper()
 	for range tries {
-		dropLeftovers(t, one.Path)
+		removeLeftovers(t, one.Path)
 		check.Must(t, os.WriteFile(one.Path, data, 0o600))
 		began := time.Now()
 		found, err = c.ask(one)
-		if took = time.Since(began); err != nil || took < patience {
+		if took = time.Since(began); err != nil || took < timeLimit {
 			return found, took, err
 		}
 	}
-	return found, took, fmt.Errorf("it takes %v", took)
+	return found, took, fmt.Errorf("each try takes longer than %v", timeLimit)
 }
 
-// dropLeftovers removes what lies beside a file. A damaged one that was used may leave its journal
-// there, and each file after it would be refused for that. The file itself stays, as a new one
+// removeLeftovers removes the files beside a file. A damaged ledger that was used may leave its
+// journal, and later files would be refused because of it. The file itself stays, because a new one
 // would count as a copy.
-func dropLeftovers(t *testing.T, path string) {
+func removeLeftovers(t *testing.T, path string) {
 	t.Helper()
 	beside := check.Value(filepath.Glob(path + "?*"))(t)
 	for _, leftover := range beside {
@@ -114,20 +114,20 @@ func (c *child) end() {
 	}
 }
 
-// tally counts what came of the files.
+// tally counts the outcomes of the files.
 type tally struct{ refused, reported, same, used, usedDamaged int }
 
-// hurry is how many times fewer files there are under the race detector, which makes everything
-// some eight times slower.
-const hurry = 1 + 9*testenv.Race
+// raceDivisor divides the number of files under the race detector, which makes everything about
+// eight times slower.
+const raceDivisor = 1 + 9*testenv.Race
 
-// TestNoDamageIsPassedOver damages a file in all ways, has another process look at each, and has it
-// used.
-func TestNoDamageIsPassedOver(t *testing.T) {
-	files := testenv.Tries(max(8, 48/hurry), 240/hurry, 10_000)
+// A file is damaged in all ways, and another process inspects and uses each one. It must refuse the
+// file, report the damage, or find everything unchanged.
+func TestOpen_DamagedFile_IsRefusedOrReported(t *testing.T) {
+	files := testenv.Tries(max(8, 48/raceDivisor), 240/raceDivisor, 10_000)
 	sound, checkpoint := specimen(t)
-	wantRich(t, sound)
-	path := filepath.Join(testenv.TempDir(t), "ledger.db") // opening a file that was changed syncs it
+	wantAllPageKinds(t, sound)
+	path := filepath.Join(testenv.TempDir(t), "ledger.db") // a changed file is synced when it is opened
 	c := startChild(t)
 	defer func() { c.end() }()
 	sound = settled(t, path, sound)
@@ -142,16 +142,16 @@ func TestNoDamageIsPassedOver(t *testing.T) {
 		if meta {
 			one.Checkpoint = checkpoint
 		}
-		found, took, err := c.askPatiently(t, one, data)
+		found, took, err := c.askWithRetries(t, one, data)
 		slowest = max(slowest, took)
 		if err != nil {
-			t.Errorf("file %d: %s: %v; it is kept as %s", i, what, err, keep(t, i, data))
-			c.end() // unless it is gone
+			t.Errorf("file %d: %s: %v; the file is saved as %s", i, what, err, saveFile(t, i, data))
+			c.end() // if it has not died
 			c = startChild(t)
 			continue
 		}
-		check.That(t, found.Memory <= mostMemory || memory > mostMemory,
-			"file %d: %s: the process has %d MiB", i, what, found.Memory>>20)
+		check.That(t, found.Memory <= memoryLimit || memory > memoryLimit,
+			"file %d: %s: the process uses %d MiB", i, what, found.Memory>>20)
 		memory = max(memory, found.Memory)
 		if i%1000 == 999 {
 			t.Logf("%d files: %+v", i+1, n)
@@ -159,17 +159,17 @@ func TestNoDamageIsPassedOver(t *testing.T) {
 		n.judge(t, fmt.Sprintf("file %d: %s", i, what), found, want.Content)
 	}
 	t.Logf("%d files of %d KiB: %+v; %d MiB, %v at most", files, len(sound)>>10, n, memory>>20, slowest)
-	// Of 24 files one is refused always, as it is cut off, and a second mostly. Fewer need not have
-	// all sorts.
+	// Of 24 files, one is always refused because it is cut off, and a second one in most runs. With
+	// fewer files, some outcomes may not occur.
 	if files < 24 {
 		return
 	}
 	check.That(t, n.refused >= files/20 && n.reported*20 >= files && n.same*100 >= files && n.usedDamaged*100 >= files,
-		"the damage is not of all sorts: %+v", n)
+		"some outcomes occur too seldom: %+v", n)
 }
 
-// settled puts a ledger at a place and changes it there, so that it is no copy, which would be
-// audited before it is used.
+// settled writes a ledger to a path and changes it there. Otherwise it would count as a copy, and
+// be audited before its first use.
 func settled(t *testing.T, path string, data []byte) (file []byte) {
 	t.Helper()
 	check.Must(t, os.WriteFile(path, data, 0o600))
@@ -182,8 +182,8 @@ func settled(t *testing.T, path string, data []byte) (file []byte) {
 	return file
 }
 
-// keep writes a file that somebody should look at. Each run damages another ledger.
-func keep(t *testing.T, i int, data []byte) string {
+// saveFile saves a file for debugging. Each run damages a different ledger.
+func saveFile(t *testing.T, i int, data []byte) string {
 	t.Helper()
 	path := filepath.Join(os.TempDir(), fmt.Sprintf("sluice-hostile-%d-%d.db", os.Getpid(), i))
 	check.Must(t, os.WriteFile(path, data, 0o600))
@@ -200,7 +200,7 @@ func (n *tally) judge(t *testing.T, what string, found finding, want string) {
 	case found.Problems > 0:
 		n.reported++
 	case found.Content != want:
-		t.Errorf("%s: the file is clean, and another one", what)
+		t.Errorf("%s: no damage is reported, but the content differs", what)
 	default:
 		n.same++
 	}
@@ -212,8 +212,8 @@ func (n *tally) judge(t *testing.T, what string, found finding, want string) {
 	}
 }
 
-// wantRich fails if the file has not all that there is to damage.
-func wantRich(t *testing.T, sound []byte) {
+// wantAllPageKinds fails unless the file has pages of all kinds.
+func wantAllPageKinds(t *testing.T, sound []byte) {
 	t.Helper()
 	kinds := map[uint16]int{}
 	d := &damager{data: sound, pageSize: os.Getpagesize()}
@@ -227,7 +227,7 @@ func wantRich(t *testing.T, sound []byte) {
 // start is later than the creation of any file of the tests.
 func start() time.Time { return time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// offer sells up to ε = 2, and releases 0.1 an hour from the start by itself.
+// offer returns a policy that sells up to ε = 2, and one that releases 0.1 an hour from the start.
 func offer(t testing.TB) (sale, calendar policy.Policy) {
 	t.Helper()
 	sale = check.Value(policy.Market{Max: tenths(20), Prices: []policy.Price{{Epsilon: tenths(5), Amount: 35}, {Epsilon: tenths(20), Amount: 140}}}.Policy())(t)
@@ -235,7 +235,7 @@ func offer(t testing.TB) (sale, calendar policy.Policy) {
 	return sale, calendar
 }
 
-// signer is a key of the tests.
+// signer returns a new signing key.
 func signer(t testing.TB) (key note.Signer, verifier string) {
 	t.Helper()
 	private, verifier, err := note.GenerateKey(nil, "limits.example")
@@ -245,7 +245,7 @@ func signer(t testing.TB) (key note.Signer, verifier string) {
 	return key, verifier
 }
 
-// market makes a ledger with the question "vote", in which some objects are for sale.
+// market creates a ledger with the question "vote", in which some objects are for sale.
 func market(t testing.TB, objects ...string) (l *ledger.Ledger, path string) {
 	t.Helper()
 	key, verifier := signer(t)
@@ -256,12 +256,12 @@ func market(t testing.TB, objects ...string) (l *ledger.Ledger, path string) {
 	check.Must(t, l.DefineQuestion(t.Context(), "vote", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
 	sale, _ := offer(t)
 	if len(objects) > 0 {
-		check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "enroll", Question: "vote", Objects: objects, Policy: sale, Cap: boundless()})))
+		check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "enroll", Question: "vote", Objects: objects, Policy: sale, Cap: noCap()})))
 	}
 	return l, path
 }
 
-// wantClean has the ledger audited.
+// wantClean audits the ledger and fails if there is a problem.
 func wantClean(t testing.TB, l *ledger.Ledger) {
 	t.Helper()
 	found, err := l.Verify(context.Background(), api.VerifyRequest{Report: func(p api.Finding) { t.Errorf("audit: %+v", p) }})
@@ -274,8 +274,8 @@ func events(t testing.TB, l *ledger.Ledger) uint64 {
 	return s.Events
 }
 
-// boundless is the cap of those whom only a policy bounds, or nothing.
-func boundless() privacy.Epsilon { return privacy.MaxEpsilon() }
+// noCap is the largest cap: it limits nothing.
+func noCap() privacy.Epsilon { return privacy.MaxEpsilon() }
 
 func copyFile(from, to string) error {
 	text, err := os.ReadFile(from)
@@ -285,14 +285,14 @@ func copyFile(from, to string) error {
 	return os.WriteFile(to, text, 0o600)
 }
 
-// sameTruth is a source with one value for all objects.
+// sameTruth returns a source with one value for all objects.
 func sameTruth(value string) api.TruthFunc {
 	return func(_ context.Context, _ string, objects []string) ([]string, error) {
 		return slices.Repeat([]string{value}, len(objects)), nil
 	}
 }
 
-// The specimen is a ledger with everything in it, large enough that its buckets have branch pages.
+// The specimen is a ledger with everything in it. It is large enough for branch pages.
 
 const (
 	origin  = "sluice-hostile"
@@ -313,7 +313,7 @@ func tenths(n int) privacy.Epsilon {
 	return e
 }
 
-// people returns the names of those with numbers in a range.
+// people returns the names with numbers in a range.
 func people(from, to int) (names []string) {
 	for i := from; i < to; i++ {
 		names = append(names, fmt.Sprintf("person %05d", i))
@@ -331,7 +331,7 @@ func valuesOf(question string) []string {
 	return []string{"yes", "no"}
 }
 
-// truths are the host's.
+// truths returns the true values.
 func truths(_ context.Context, question string, objects []string) (values []string, err error) {
 	for _, name := range objects {
 		values = append(values, valuesOf(question)[int(name[len(name)-1])%len(valuesOf(question))])
@@ -339,7 +339,8 @@ func truths(_ context.Context, question string, objects []string) (values []stri
 	return values, nil
 }
 
-// keys are those by which the log is signed. They depend on nothing, so that each process has them.
+// keys returns the keys that sign and verify the log. They are constants, so that each process has
+// them.
 func keys() (note.Signer, note.Verifiers, string, error) {
 	secret, public, err := note.GenerateKey(bytes.NewReader(make([]byte, 64)), origin)
 	if err != nil {
@@ -361,7 +362,7 @@ func open(path string, readOnly bool) (*ledger.Ledger, error) {
 	return ledger.Open(context.Background(), path, ledger.Options{ReadOnly: readOnly, Signer: signer, Now: opening, ClockAhead: opening()})
 }
 
-// questions are of each encoding.
+// questions returns a question with each encoding.
 func questions(t testing.TB) []api.Question {
 	t.Helper()
 	design := check.Value(finite.SubsetSelection(4, 2))(t)
@@ -373,7 +374,7 @@ func questions(t testing.TB) []api.Question {
 	}
 }
 
-// specimen makes the file, and a checkpoint of its log.
+// specimen returns the file of the ledger, and a checkpoint of its log.
 func specimen(t testing.TB) (file, checkpoint []byte) {
 	t.Helper()
 	path, ctx := filepath.Join(t.TempDir(), "ledger.db"), t.Context()
@@ -388,9 +389,9 @@ func specimen(t testing.TB) (file, checkpoint []byte) {
 		check.Must(t, check.Err(l.Enroll(ctx, api.EnrollRequest{Key: fmt.Sprint("enroll ", i), Question: q.Name, Objects: people(0, members), Policy: terms, Cap: tenths(90)})))
 		trade(ctx, t, l, i, q.Name)
 	}
-	leave(ctx, t, l)
+	withdrawAndForget(ctx, t, l)
 	check.Must(t, l.Compact(ctx, nil))
-	// What is written now leaves free pages behind, here and there.
+	// These writes leave free pages in the file.
 	for i := range 12 {
 		check.Must(t, check.Err(l.Release(ctx, api.ReleaseRequest{Key: fmt.Sprint("late ", i), Question: vote, Object: people(300, 400)[7*i], Epsilon: tenths(13), Truth: truths})))
 	}
@@ -401,7 +402,7 @@ func specimen(t testing.TB) (file, checkpoint []byte) {
 	return file, checkpoint
 }
 
-// trade lets buyers buy, reserve and ask.
+// trade sells, reserves and answers.
 func trade(ctx context.Context, t testing.TB, l *ledger.Ledger, i int, question string) {
 	t.Helper()
 	key := func(what string) string { return fmt.Sprintf("%s of %s", what, question) }
@@ -424,8 +425,8 @@ func trade(ctx context.Context, t testing.TB, l *ledger.Ledger, i int, question 
 	check.Must(t, check.Err(l.Raise(ctx, api.RaiseRequest{Key: key("raise"), Question: question, Epsilon: tenths(10), Objects: people(0, 80), Truth: truths})))
 }
 
-// leave lets some go, and some be forgotten.
-func leave(ctx context.Context, t testing.TB, l *ledger.Ledger) {
+// withdrawAndForget withdraws some objects, and forgets half of them.
+func withdrawAndForget(ctx context.Context, t testing.TB, l *ledger.Ledger) {
 	t.Helper()
 	for i, name := range people(80, 90) {
 		check.Must(t, l.Withdraw(ctx, api.ObjectRequest{Key: "leave " + name, Object: name}))
@@ -436,10 +437,10 @@ func leave(ctx context.Context, t testing.TB, l *ledger.Ledger) {
 	}
 }
 
-// What the environment tells a process that is to be a host, and not the tests.
+// Variables of the environment that make the test program a host.
 const (
 	hostPath = "SLUICE_PROCESSES_PATH"
-	hostMode = "SLUICE_PROCESSES_MODE" // "read" or "write", or "no sockets": write, and make no socket
+	hostMode = "SLUICE_PROCESSES_MODE" // "read"; "write"; or "no sockets": write, and create no socket
 )
 
 const (
@@ -448,21 +449,21 @@ const (
 	noSockets = "no sockets"
 )
 
-// said is what a host says of an open or a call.
-type said struct {
-	Kind  string // "" if it went well
-	Text  string // of the error
-	Value string // of the response
+// result is what a host reports of an open or a call.
+type result struct {
+	Kind  string // "" if there was no error
+	Text  string // the text of the error
+	Value string // the value of the response
 	Took  time.Duration
 }
 
-// typedErrors are the errors that a host tells apart.
+// typedErrors lists the errors that a host distinguishes.
 func typedErrors() map[string]error {
 	return map[string]error{"in use": api.ErrInUse, "replaced": api.ErrReplaced, "read-only": api.ErrReadOnly, "stopped": api.ErrStopped}
 }
 
-func sayOf(value string, err error, since time.Time) said {
-	out := said{Value: value, Took: time.Since(since)}
+func resultOf(value string, err error, since time.Time) result {
+	out := result{Value: value, Took: time.Since(since)}
 	if err != nil {
 		out.Kind, out.Text = "another error", err.Error()
 		for kind, target := range typedErrors() {
@@ -474,25 +475,25 @@ func sayOf(value string, err error, since time.Time) said {
 	return out
 }
 
-// serveHost opens a ledger and says how that went, and then the same of a call for each line that
-// it is given: "draw KEY NANOS" raises ann's chain, "read" looks at her, "copy PATH" makes a
-// backup.
+// serveHost opens a ledger and reports the result. Then it makes a call for each line of its input,
+// and reports the result: "draw KEY NANOS" raises ann's chain, "read" reads it, "copy PATH" makes a
+// backup, "compact" compacts the file.
 func serveHost(path, mode string, in io.Reader, out io.Writer) error {
 	if mode == noSockets {
 		if err := forbidSockets(); err != nil {
 			return err
 		}
 	}
-	say := json.NewEncoder(out)
+	replies := json.NewEncoder(out)
 	since := time.Now()
 	l, err := ledger.Open(context.Background(), path, ledger.Options{ReadOnly: mode == reading})
-	if saying := say.Encode(sayOf("", err, since)); err != nil || saying != nil {
-		return saying
+	if writeErr := replies.Encode(resultOf("", err, since)); err != nil || writeErr != nil {
+		return writeErr
 	}
 	for lines := bufio.NewScanner(in); lines.Scan(); {
 		since := time.Now()
 		value, err := call(l, lines.Text())
-		if err := say.Encode(sayOf(value, err, since)); err != nil {
+		if err := replies.Encode(resultOf(value, err, since)); err != nil {
 			return err
 		}
 	}
@@ -527,15 +528,15 @@ func call(l *ledger.Ledger, line string) (value string, err error) {
 	return r.Value, err
 }
 
-// host is a process that has a ledger open, or was refused it.
+// host is a process that has a ledger open, or failed to open it.
 type host struct {
-	opened said
+	opened result
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	out    *json.Decoder
 }
 
-// startHost lets a process open a ledger, and does not wait until it has.
+// startHost starts a process that opens a ledger, and does not wait for it.
 func startHost(t testing.TB, path, mode string) *host {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -555,48 +556,48 @@ func (h *host) wait(t testing.TB) *host {
 	return h
 }
 
-// openHost lets a process open a ledger.
+// openHost starts a process that opens a ledger, and waits for the result.
 func openHost(t testing.TB, path, mode string) *host {
 	t.Helper()
 	return startHost(t, path, mode).wait(t)
 }
 
-// ask has a host make a call.
-func (h *host) ask(t testing.TB, what, key string, nanos int64) (out said) {
+// ask makes the host make a call.
+func (h *host) ask(t testing.TB, what, key string, nanos int64) (out result) {
 	t.Helper()
 	check.Must(t, check.Err(fmt.Fprintln(h.in, what, key, nanos)))
 	check.Must(t, h.out.Decode(&out))
 	return out
 }
 
-// end lets a host close its ledger.
+// end makes the host close its ledger.
 func (h *host) end(t testing.TB) {
 	t.Helper()
 	check.Must(t, h.in.Close())
 	check.Must(t, h.cmd.Wait())
 }
 
-// childEnv tells a process that it is to open files, and not to run the tests.
+// childEnv is a variable of the environment that makes the test program a child.
 const childEnv = "SLUICE_HOSTILE_CHILD"
 
-// task is what a child is asked to look at.
+// task is a request to a child.
 type task struct {
 	Path       string
-	Checkpoint []byte // to verify against; may be nil
-	Use        bool   // go on to use the file, whatever is wrong with it
+	Checkpoint []byte // the checkpoint to verify against, or nil
+	Use        bool   // use the file afterwards, damaged or not
 }
 
-// finding is what a child says of it.
+// finding is the answer of a child.
 type finding struct {
-	Refused  string // by Open
-	Problems uint64 // that Verify reports
-	Failed   string // what went wrong and should not
-	Content  string // a hash of all that can be read, if nothing is wrong
-	Used     int    // calls that were carried out all the same
-	Memory   uint64 // bytes that the process has ever had from the system
+	Refused  string // the error of Open
+	Problems uint64 // the number of problems that Verify reports
+	Failed   string // errors that must not occur
+	Content  string // a hash of everything that can be read, if no problem was reported
+	Used     int    // the number of calls that succeeded afterwards
+	Memory   uint64 // the memory that the process has obtained from the system
 }
 
-// serve does what the lines say that come in, one by one.
+// serve answers the tasks of its input, one per line.
 func serve() error {
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 1<<20)
@@ -606,7 +607,7 @@ func serve() error {
 		if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
 			return err
 		}
-		found := look(context.Background(), one)
+		found := inspect(context.Background(), one)
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		found.Memory = m.Sys
@@ -617,17 +618,17 @@ func serve() error {
 	return lines.Err()
 }
 
-// typed tells whether an error says what it should about a damaged file.
-func typed(err error) bool {
+// isDamageError returns whether an error is one of those for a damaged file.
+func isDamageError(err error) bool {
 	return errors.Is(err, api.ErrCorrupt) || errors.Is(err, api.ErrJournal) || errors.Is(err, api.ErrVersion)
 }
 
-// look opens a file for reading, verifies it, reads all of it if it is clean, and uses it.
-func look(ctx context.Context, one task) (found finding) {
+// inspect opens a file for reading, verifies it, reads all of it, and uses it.
+func inspect(ctx context.Context, one task) (found finding) {
 	fail := func(what string, err error) { found.Failed += fmt.Sprintf("%s: %v\n", what, err) }
 	l, err := open(one.Path, true)
 	switch {
-	case typed(err):
+	case isDamageError(err):
 		found.Refused = err.Error()
 	case err != nil:
 		fail("Open", err)
@@ -639,9 +640,9 @@ func look(ctx context.Context, one task) (found finding) {
 		content, err := readAll(ctx, l)
 		found.Content = content
 		if err != nil && found.Problems == 0 {
-			fail("reading a file that is clean", err)
+			fail("reading a file without problems", err)
 		}
-		if err := l.Close(); err != nil && !typed(err) {
+		if err := l.Close(); err != nil && !isDamageError(err) {
 			fail("Close", err)
 		}
 	}
@@ -650,7 +651,7 @@ func look(ctx context.Context, one task) (found finding) {
 			fail("using the file", err)
 		} else if found.Content != "" && found.Problems == 0 && found.Used > 0 {
 			if err := verifyFile(ctx, one.Path); err != nil {
-				fail("a clean file that was used", err)
+				fail("auditing a file without problems after using it", err)
 			}
 		}
 	}
@@ -682,13 +683,13 @@ func verifyFile(ctx context.Context, path string) error {
 	return err
 }
 
-// reader writes down what calls return.
-type reader struct {
+// recorder records what calls return.
+type recorder struct {
 	out   *json.Encoder
 	fault error
 }
 
-func (r *reader) note(what any, err error) {
+func (r *recorder) record(what any, err error) {
 	if err == nil {
 		err = r.out.Encode(what)
 	}
@@ -698,9 +699,9 @@ func (r *reader) note(what any, err error) {
 	r.fault = errors.Join(r.fault, err)
 }
 
-func noteAll[T any](r *reader, all iter.Seq2[T, error]) (items []T) {
+func recordAll[T any](r *recorder, all iter.Seq2[T, error]) (items []T) {
 	for item, err := range all {
-		r.note(item, err)
+		r.record(item, err)
 		if err != nil {
 			break
 		}
@@ -709,54 +710,53 @@ func noteAll[T any](r *reader, all iter.Seq2[T, error]) (items []T) {
 	return items
 }
 
-// readAll makes every call that reads, and returns a hash of what they return. It goes on when one
-// fails.
+// readAll makes every call that reads, and returns a hash of the results. It continues after an
+// error.
 func readAll(ctx context.Context, l *ledger.Ledger) (content string, err error) {
 	sum := sha256.New()
-	r := &reader{out: json.NewEncoder(sum)}
-	r.note(l.About(), nil)
+	r := &recorder{out: json.NewEncoder(sum)}
+	r.record(l.About(), nil)
 	stats, err := l.Stats(ctx)
-	stats.Bytes = 0 // a file may be cut behind what it uses
-	r.note(stats, err)
-	r.note(l.Head(ctx, 0))
-	r.note(api.Collect(l.Buyers(ctx)))
+	stats.Bytes = 0 // the unused end of a file may be cut off
+	r.record(stats, err)
+	r.record(l.Head(ctx, 0))
+	r.record(api.Collect(l.Buyers(ctx)))
 	var defined []api.Question
 	defined, err = api.Collect(l.Questions(ctx))
-	r.note(defined, err)
+	r.record(defined, err)
 	for _, q := range defined {
 		levels, err := api.Collect(l.Levels(ctx, q.Name))
-		r.note(levels, err)
-		r.note(l.Estimate(ctx, api.EstimateRequest{Question: q.Name}))
-		noteAll(r, l.Responses(ctx, q.Name, privacy.Epsilon{}))
+		r.record(levels, err)
+		r.record(l.Estimate(ctx, api.EstimateRequest{Question: q.Name}))
+		recordAll(r, l.Responses(ctx, q.Name, privacy.Epsilon{}))
 		for _, level := range levels {
-			r.note(l.Estimate(ctx, api.EstimateRequest{Question: q.Name, Epsilon: level.Epsilon}))
-			noteAll(r, l.Responses(ctx, q.Name, level.Epsilon))
+			r.record(l.Estimate(ctx, api.EstimateRequest{Question: q.Name, Epsilon: level.Epsilon}))
+			recordAll(r, l.Responses(ctx, q.Name, level.Epsilon))
 		}
 	}
 	for _, name := range people(0, members) {
-		r.note(l.Object(ctx, name))
+		r.record(l.Object(ctx, name))
 	}
-	for _, sale := range noteAll(r, l.Sales(ctx, "")) {
-		noteAll(r, l.Deliveries(ctx, sale.Number))
+	for _, sale := range recordAll(r, l.Sales(ctx, "")) {
+		recordAll(r, l.Deliveries(ctx, sale.Number))
 	}
-	noteAll(r, l.Reservations(ctx, ""))
+	recordAll(r, l.Reservations(ctx, ""))
 	for e, err := range l.Events(ctx, 1) {
 		if err != nil {
-			r.note(nil, err)
+			r.record(nil, err)
 			break
 		}
-		r.note(e, nil)
+		r.record(e, nil)
 	}
 	return hex.EncodeToString(sum.Sum(nil)), r.fault
 }
 
-// use opens a file for writing and makes calls of several kinds. On a damaged file they may fail,
-// for any reason that is said; what they must not do is end the process. It returns how many were
-// carried out.
+// use opens a file for writing and makes calls of several kinds. On a damaged file they may fail
+// with any error, but must not end the process. It returns how many succeeded.
 func use(ctx context.Context, path string) (done int, err error) {
 	l, err := open(path, false)
 	if err != nil {
-		if typed(err) {
+		if isDamageError(err) {
 			err = nil
 		}
 		return 0, err
@@ -776,11 +776,11 @@ func use(ctx context.Context, path string) (done int, err error) {
 	count(l.Sell(ctx, api.SellRequest{Key: "use it all", Order: all, Partial: true, Truth: truths}))
 	count(nil, l.Forget(ctx, api.ObjectRequest{Key: "use and forget", Object: people(81, 82)[0]}))
 	count(l.Enroll(ctx, api.EnrollRequest{Key: "use new", Question: vote, Objects: people(members, members+20), Cap: tenths(90)}))
-	_ = l.Close() // says again what is wrong
+	_ = l.Close() // returns again what is wrong
 	return done, nil
 }
 
-// TestMain is also the child processes of the tests, which the environment asks for.
+// TestMain also runs the child processes that the environment selects.
 func TestMain(m *testing.M) {
 	var err error
 	if path := os.Getenv(hostPath); path != "" {
@@ -798,11 +798,11 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// zeros returns so many zero bytes as a text. The system gives memory for them only when they are
-// written to.
+// zeros returns n zero bytes as a text. The system allocates memory for them only when they are
+// written.
 func zeros(n int) string {
 	return textOf(make([]byte, n))
 }
 
-// textOf returns bytes as a text, without a copy. Nobody may write to them any more.
+// textOf returns bytes as a text, without a copy. The bytes must not change any more.
 func textOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

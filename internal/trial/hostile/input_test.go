@@ -30,13 +30,13 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// field is a place where a caller can put a text.
+// field is a parameter for which a caller can pass a text.
 type field struct {
 	name string
 	put  func(l *ledger.Ledger, text string) error
 }
 
-// copies is how many copies of the text the test itself makes.
+// copies returns how many copies of the text the test itself makes.
 func (f field) copies() uint64 {
 	if f.name == "Answer majority" || f.name == "Answer threshold" || f.name == "Answer number" {
 		return 1
@@ -44,12 +44,12 @@ func (f field) copies() uint64 {
 	return 0
 }
 
-// lists tells whether a name that nobody has yields an empty list.
+// lists returns whether an unknown name results in an empty list.
 func (f field) lists() bool { return f.name == "Sales buyer" || f.name == "Reservations buyer" }
 
-// places are the fields of a request that take a text, or a list of one, each with a key of its own
-// for each length.
-func places[R, T any](ctx context.Context, of string, call func(*ledger.Ledger, context.Context, R) (T, error), request R, names ...string) (all []field) {
+// textFields returns the fields of a request that hold a text, or a list with one. Each has its own
+// key for each length.
+func textFields[R, T any](ctx context.Context, of string, call func(*ledger.Ledger, context.Context, R) (T, error), request R, names ...string) (all []field) {
 	for _, name := range names {
 		all = append(all, field{of + " " + name, func(l *ledger.Ledger, text string) error {
 			r := request
@@ -68,12 +68,12 @@ func places[R, T any](ctx context.Context, of string, call func(*ledger.Ledger, 
 	return all
 }
 
-// alone makes a call that returns an error alone one of [places].
-func alone[R any](call func(*ledger.Ledger, context.Context, R) error) func(*ledger.Ledger, context.Context, R) (any, error) {
+// withoutResult adapts a call that returns only an error to [textFields].
+func withoutResult[R any](call func(*ledger.Ledger, context.Context, R) error) func(*ledger.Ledger, context.Context, R) (any, error) {
 	return func(l *ledger.Ledger, ctx context.Context, r R) (any, error) { return nil, call(l, ctx, r) }
 }
 
-// fields are all places for names, keys and queries.
+// fields returns all parameters for names, keys and queries.
 func fields(ctx context.Context) []field {
 	type ledgers = *ledger.Ledger
 	yes, half, ann := sameTruth("yes"), tenths(5), []string{"ann"}
@@ -89,23 +89,23 @@ func fields(ctx context.Context) []field {
 		return l.Reconcile(ctx, api.ReconcileRequest{Members: func(yield func(api.Member, error) bool) { yield(m, nil) }})
 	}
 	return slices.Concat(
-		places(ctx, "DefineQuestion", alone(define), api.Question{Name: "third", Values: []string{"a", "b"}}, "Name", "Encoding"),
-		places(ctx, "Enroll", ledgers.Enroll, api.EnrollRequest{Question: "vote", Objects: []string{"bob"}, Cap: boundless()}, "Key", "Question", "Objects"),
-		places(ctx, "Release", ledgers.Release, api.ReleaseRequest{Question: "vote", Object: "ann", Epsilon: half, Truth: yes}, "Key", "Question", "Object"),
-		places(ctx, "Raise", ledgers.Raise, api.RaiseRequest{Question: "vote", Objects: ann, Epsilon: half, Truth: yes}, "Key", "Question", "Objects"),
-		places(ctx, "Answer", ledgers.Answer, query, "Key", "Question", "Query"),
-		places(ctx, "QuoteAnswer", ledgers.QuoteAnswer, query, "Query"),
-		places(ctx, "Advance", ledgers.Advance, api.AdvanceRequest{Truth: yes}, "Key", "Question"),
-		places(ctx, "Quote", ledgers.Quote, order, "Buyer", "Question", "Objects"),
-		places(ctx, "Sell", ledgers.Sell, api.SellRequest{Order: order, Truth: yes}, "Key", "Buyer", "QuoteID"),
-		places(ctx, "Reserve", ledgers.Reserve, api.ReserveRequest{Order: order, For: time.Hour}, "Key"),
-		places(ctx, "Commit", ledgers.Capture, api.CaptureRequest{Reservation: 99, Truth: yes}, "Key"),
-		places(ctx, "ChangeTerms", ledgers.ChangeTerms, api.ChangeTermsRequest{Question: "vote", Objects: ann, Cap: half}, "Key", "Question", "Objects", "Consent"),
-		places(ctx, "Reconcile", reconcile, api.Member{Object: "ann", Question: "vote", Cap: half}, "Object", "Question"),
-		places(ctx, "Withdraw", alone(ledgers.Withdraw), api.ObjectRequest{Object: "nobody"}, "Key", "Object"),
-		places(ctx, "Forget", alone(ledgers.Forget), api.ObjectRequest{Object: "nobody"}, "Key", "Object"),
-		places(ctx, "Statement", ledgers.Statement, api.ObjectRequest{Object: "ann"}, "Key", "Object"),
-		places(ctx, "Estimate", ledgers.Estimate, api.EstimateRequest{}, "Question"),
+		textFields(ctx, "DefineQuestion", withoutResult(define), api.Question{Name: "third", Values: []string{"a", "b"}}, "Name", "Encoding"),
+		textFields(ctx, "Enroll", ledgers.Enroll, api.EnrollRequest{Question: "vote", Objects: []string{"bob"}, Cap: noCap()}, "Key", "Question", "Objects"),
+		textFields(ctx, "Release", ledgers.Release, api.ReleaseRequest{Question: "vote", Object: "ann", Epsilon: half, Truth: yes}, "Key", "Question", "Object"),
+		textFields(ctx, "Raise", ledgers.Raise, api.RaiseRequest{Question: "vote", Objects: ann, Epsilon: half, Truth: yes}, "Key", "Question", "Objects"),
+		textFields(ctx, "Answer", ledgers.Answer, query, "Key", "Question", "Query"),
+		textFields(ctx, "QuoteAnswer", ledgers.QuoteAnswer, query, "Query"),
+		textFields(ctx, "Advance", ledgers.Advance, api.AdvanceRequest{Truth: yes}, "Key", "Question"),
+		textFields(ctx, "Quote", ledgers.Quote, order, "Buyer", "Question", "Objects"),
+		textFields(ctx, "Sell", ledgers.Sell, api.SellRequest{Order: order, Truth: yes}, "Key", "Buyer", "QuoteID"),
+		textFields(ctx, "Reserve", ledgers.Reserve, api.ReserveRequest{Order: order, For: time.Hour}, "Key"),
+		textFields(ctx, "Commit", ledgers.Capture, api.CaptureRequest{Reservation: 99, Truth: yes}, "Key"),
+		textFields(ctx, "ChangeTerms", ledgers.ChangeTerms, api.ChangeTermsRequest{Question: "vote", Objects: ann, Cap: half}, "Key", "Question", "Objects", "Consent"),
+		textFields(ctx, "Reconcile", reconcile, api.Member{Object: "ann", Question: "vote", Cap: half}, "Object", "Question"),
+		textFields(ctx, "Withdraw", withoutResult(ledgers.Withdraw), api.ObjectRequest{Object: "unknown"}, "Key", "Object"),
+		textFields(ctx, "Forget", withoutResult(ledgers.Forget), api.ObjectRequest{Object: "unknown"}, "Key", "Object"),
+		textFields(ctx, "Statement", ledgers.Statement, api.ObjectRequest{Object: "ann"}, "Key", "Object"),
+		textFields(ctx, "Estimate", ledgers.Estimate, api.EstimateRequest{}, "Question"),
 		[]field{
 			{"DefineQuestion key", func(l ledgers, s string) error {
 				return l.DefineQuestion(ctx, s, api.Question{Name: "other", Values: []string{"a", "b"}})
@@ -126,10 +126,9 @@ func fields(ctx context.Context) []field {
 	)
 }
 
-// TestTextsAreAnyLength puts nothing, a byte, a byte too many and a gigabyte wherever a text goes.
-// Each call ends with a result or a typed error, which is short; a long text costs no memory, and
-// leaves no trace.
-func TestTextsAreAnyLength(t *testing.T) {
+// An empty text, a byte, a byte too many and a gigabyte are passed in every field. Each call
+// returns a result or a short typed error. A long text costs no memory and is not recorded.
+func TestRequest_TextOfAnyLength_CostsNoMemory(t *testing.T) {
 	l, _ := market(t, "ann")
 	long := zeros(testenv.Tries(1<<24, 1<<30, 1<<30))
 	for _, f := range fields(t.Context()) {
@@ -137,22 +136,22 @@ func TestTextsAreAnyLength(t *testing.T) {
 			before := events(t, l)
 			var err error
 			used := check.Allocated(func() { err = f.put(l, text) })
-			check.That(t, err == nil || decided(err), "%s, %d bytes: %.300v", f.name, len(text), err)
-			check.That(t, err != nil || len(text) <= 1 || f.lists(), "%s: %d bytes are taken", f.name, len(text))
+			check.That(t, err == nil || isRequestError(err), "%s, %d bytes: %.300v", f.name, len(text), err)
+			check.That(t, err != nil || len(text) <= 1 || f.lists(), "%s: a text of %d bytes is accepted", f.name, len(text))
 			if err != nil && len(err.Error()) > 2000 {
 				t.Errorf("%s, %d bytes: the error has %d bytes", f.name, len(text), len(err.Error()))
 			}
 			check.That(t, used <= f.copies()*uint64(len(text))+4<<20,
-				"%s, %d bytes: %d more are allocated", f.name, len(text), used)
+				"%s, %d bytes: %d bytes are allocated", f.name, len(text), used)
 			n := events(t, l)
-			check.That(t, err == nil || n == before, "%s, %d bytes: %d events after %d", f.name, len(text), n, before)
+			check.That(t, err == nil || n == before, "%s, %d bytes: the call failed, and the log grew to %d events from %d", f.name, len(text), n, before)
 		}
 	}
 	wantClean(t, l)
 }
 
-// decided tells whether an error is one that says what was wrong with a request.
-func decided(err error) bool {
+// isRequestError returns whether an error describes what is wrong with a request.
+func isRequestError(err error) bool {
 	for _, one := range []error{api.ErrInvalid, api.ErrUnknown, &api.KeyConflictError{}, &api.ReservationError{}, api.ErrNoResponses} {
 		if errors.Is(err, one) {
 			return true
@@ -163,9 +162,8 @@ func decided(err error) bool {
 	return errors.As(err, &quote) || errors.As(err, &refused)
 }
 
-// TestTruthsAreAnyLength lets a source of truths return texts of a gigabyte, nothing, too many and
-// too few.
-func TestTruthsAreAnyLength(t *testing.T) {
+// A source of true values returns texts of a gigabyte, no values, too many or too few.
+func TestTruthSource_ValuesOfAnyLength_AreRefused(t *testing.T) {
 	l, _ := market(t, "ann", "bob")
 	before := events(t, l)
 	many, long := make([]string, 1<<22), zeros(testenv.Tries(1<<24, 1<<30, 1<<30))
@@ -188,7 +186,7 @@ func TestTruthsAreAnyLength(t *testing.T) {
 			used := check.Allocated(func() { err = do() })
 			var refused *api.RefusedError
 			wanted := errors.Is(err, api.ErrTruthSource)
-			if len(values) == 2 { // as many as objects, and one is none of the question's
+			if len(values) == 2 { // as many as objects, and one is not a value of the question
 				wanted = errors.As(err, &refused) && len(refused.TruthInvalid) > 0
 			}
 			check.That(t, wanted && len(err.Error()) <= 300, "%s, %s: %.300v", call, name, err)
@@ -196,21 +194,22 @@ func TestTruthsAreAnyLength(t *testing.T) {
 		}
 	}
 	n := events(t, l)
-	check.That(t, n == before, "%d events after %d", n, before)
+	check.That(t, n == before, "refused calls wrote events: %d, before %d", n, before)
 }
 
-// raceFactor is how many times more memory a copy may take: the race detector keeps a shadow of it.
+// raceFactor is how much more memory a copy may take under the race detector, which keeps a shadow
+// of it.
 const raceFactor = 1 + 2*testenv.Race
 
-// TestDocumentsAreAnyLength reads what others send, of any length. What is too long is refused at
-// once. The rest is read with memory that its bytes account for.
-func TestDocumentsAreAnyLength(t *testing.T) {
+// Documents from other parties have any length. A document that is too long is refused at once.
+// Others are read with memory in proportion to their size.
+func TestDocument_AnyLength_TakesBoundedMemory(t *testing.T) {
 	_, verifier := signer(t)
 	known := check.Value(note.NewVerifier(verifier))(t)
 	huge := make([]byte, 1<<30+1)
 	for _, one := range []struct {
 		name   string
-		copies uint64 // of the text that reading may make
+		copies uint64 // of the text, which reading may make
 		read   func(text []byte) error
 		wants  error
 	}{
@@ -228,7 +227,7 @@ func TestDocumentsAreAnyLength(t *testing.T) {
 				check.That(t, errors.Is(err, one.wants) && len(err.Error()) <= 300,
 					"a %s of %d bytes: %.300v", one.name, len(text), err)
 				check.That(t, used <= raceFactor*one.copies*uint64(len(text))+1<<20,
-					"a %s of %d bytes: %d more are allocated", one.name, len(text), used)
+					"a %s of %d bytes: %d bytes are allocated", one.name, len(text), used)
 			}
 		}
 	}
@@ -242,17 +241,17 @@ func TestDocumentsAreAnyLength(t *testing.T) {
 
 func filled(with byte, n int) []byte { return bytes.Repeat([]byte{with}, n) }
 
-// TestFilesAreAnyLength opens what is no ledger, up to a gigabyte of it.
-func TestFilesAreAnyLength(t *testing.T) {
+// Files that are not ledgers, of up to a gigabyte, are refused with bounded memory.
+func TestOpen_FileOfAnyLength_ReturnsErrCorrupt(t *testing.T) {
 	path := filepath.Join(testenv.TempDir(t), "ledger.db")
 	check.Must(t, os.WriteFile(path, nil, 0o600))
 	for _, size := range []int64{0, 1, 4096, 16384, 1 << 20, 1 << 30} {
-		check.Must(t, os.Truncate(path, size)) // a file with a hole, which takes no room
+		check.Must(t, os.Truncate(path, size)) // a sparse file, which takes no space
 		for _, only := range []bool{false, true} {
 			var err error
 			used := check.Allocated(func() { _, err = ledger.Open(t.Context(), path, ledger.Options{ReadOnly: only}) })
 			check.That(t, errors.Is(err, api.ErrCorrupt) && used <= 1<<20,
-				"a file of %d bytes: %d are allocated, %v", size, used, err)
+				"a file of %d bytes: %d bytes are allocated, error %v", size, used, err)
 		}
 	}
 	other := filepath.Join(testenv.TempDir(t), "other.db")
@@ -265,67 +264,67 @@ func TestFilesAreAnyLength(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(other); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("there is a file: %v", err)
+		t.Errorf("Create was refused and left a file: %v", err)
 	}
 }
 
-// quitter is a context that ends when it has been looked at so often: by Err, or by Done.
-type quitter struct {
+// countingContext is a context that is canceled when it has been read n times, by Err or Done.
+type countingContext struct {
 	context.Context
 	mu    sync.Mutex
-	looks int // that are left
+	reads int // the reads that are left
 	done  chan struct{}
 }
 
-func quitAfter(looks int) *quitter {
-	return &quitter{Context: context.Background(), looks: looks, done: make(chan struct{})}
+func cancelAfterReads(reads int) *countingContext {
+	return &countingContext{Context: context.Background(), reads: reads, done: make(chan struct{})}
 }
 
-func (q *quitter) look() (ended bool) {
+func (q *countingContext) read() (ended bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.looks--; q.looks == 0 {
+	if q.reads--; q.reads == 0 {
 		close(q.done)
 	}
-	return q.looks <= 0
+	return q.reads <= 0
 }
 
-func (q *quitter) ended() bool {
+func (q *countingContext) ended() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.looks <= 0
+	return q.reads <= 0
 }
 
-func (q *quitter) Done() <-chan struct{} {
-	q.look()
+func (q *countingContext) Done() <-chan struct{} {
+	q.read()
 	return q.done
 }
 
-func (q *quitter) Err() error {
-	if q.look() {
+func (q *countingContext) Err() error {
+	if q.read() {
 		return context.Canceled
 	}
 	return nil
 }
 
-// mostLooks is how often a call looks at its context at most, among twice as many people. It looks
-// every 64 records that it reads. The call that reads most is a sweep: six records of each person
-// with one chain, three times.
-const mostLooks = 200
+// maxReads is the largest number of times that a call reads its context, for twice as many objects.
+// It reads the context for every 64 records that it reads. A sweep reads most: six records of each
+// object with one chain, three times.
+const maxReads = 200
 
-// errand is a call that somebody may give up. It is made for the n-th time.
-type errand struct {
+// cancelable is a call that the caller may cancel. n makes its key unique.
+type cancelable struct {
 	name string
 	call func(ctx context.Context, l *ledger.Ledger, n int) (any, error)
-	// writes: it changes the ledger, and has a key.
+	// writes: the call changes the ledger, and has a key.
 	writes bool
 }
 
-func errands(t testing.TB) []errand {
+func cancelables(t testing.TB) []cancelable {
 	_, calendar := offer(t)
-	key := func(n int) string { return fmt.Sprint("errand ", n) }
+	key := func(n int) string { return fmt.Sprint("call ", n) }
 	person := func(n int) []string { return []string{fmt.Sprintf("person %08d", n)} }
-	// truths gives up where the caller does, as a source should.
+	// truths returns the context's error, as a source should.
 	truths := func(ctx context.Context, _ string, objects []string) ([]string, error) {
 		values := make([]string, len(objects))
 		for i := range values {
@@ -334,15 +333,15 @@ func errands(t testing.TB) []errand {
 		return values, ctx.Err()
 	}
 	order := func(n int) api.Order {
-		return api.Order{Buyer: "acme", Question: "vote", Epsilon: tenths(5), Objects: append(person(n), person(n+mostLooks)...)}
+		return api.Order{Buyer: "acme", Question: "vote", Epsilon: tenths(5), Objects: append(person(n), person(n+maxReads)...)}
 	}
 	none := func(err error) (any, error) { return nil, err }
-	return []errand{
+	return []cancelable{
 		{"DefineQuestion", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
 			return none(l.DefineQuestion(ctx, key(n), api.Question{Name: key(n), Values: []string{"a", "b"}}))
 		}, true},
 		{"Enroll", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			return l.Enroll(ctx, api.EnrollRequest{Key: key(n), Question: "vote", Objects: []string{key(n)}, Policy: calendar, Cap: boundless()})
+			return l.Enroll(ctx, api.EnrollRequest{Key: key(n), Question: "vote", Objects: []string{key(n)}, Policy: calendar, Cap: noCap()})
 		}, true},
 		{"Release", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
 			return l.Release(ctx, api.ReleaseRequest{Key: key(n), Question: "vote", Object: person(n)[0], Epsilon: tenths(5), Truth: truths})
@@ -377,7 +376,7 @@ func errands(t testing.TB) []errand {
 			return none(l.Cancel(ctx, key(n), number))
 		}, true},
 		{"Advance", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			if _, err := l.Enroll(context.Background(), api.EnrollRequest{Key: "for " + key(n), Question: "vote", Objects: []string{key(n)}, Policy: calendar, Cap: boundless()}); err != nil {
+			if _, err := l.Enroll(context.Background(), api.EnrollRequest{Key: "for " + key(n), Question: "vote", Objects: []string{key(n)}, Policy: calendar, Cap: noCap()}); err != nil {
 				return nil, err
 			}
 			return l.Advance(ctx, api.AdvanceRequest{Key: key(n), Truth: truths})
@@ -424,25 +423,24 @@ func errands(t testing.TB) []errand {
 	}
 }
 
-// TestACallerMayGiveUpAtAnyMoment ends the context of each call at every moment when anybody looks
-// at it. The call either says so, and then nothing has happened, and the same key does all of it
-// later; or it is done. Who forgets may also hear that it is done, but that not all bytes are
-// destroyed yet.
-func TestACallerMayGiveUpAtAnyMoment(t *testing.T) {
-	for _, e := range errands(t) {
+// The context of each call is canceled at each of its reads of the context. Either the call returns
+// the error, nothing has happened, and the same key does all of it later; or the call is done.
+// Forget may also return that it is done, but not all bytes are destroyed yet.
+func TestCall_CanceledAtAnyMoment_DoesAllOrNothing(t *testing.T) {
+	for _, e := range cancelables(t) {
 		t.Run(e.name, func(t *testing.T) {
-			l, _ := market(t, crowd(2*mostLooks)...)
+			l, _ := market(t, crowd(2*maxReads)...)
 			given := 0
 			for n := 1; ; n++ {
-				check.Need(t, n != mostLooks, "after %d looks the call still is not done", n)
-				ctx := quitAfter(n)
+				check.Need(t, n != maxReads, "after %d reads of its context the call is not done", n)
+				ctx := cancelAfterReads(n)
 				before := events(t, l)
 				first, err := e.call(ctx, l, n)
-				check.Need(t, err == nil || errors.Is(err, context.Canceled), "given up at look %d: %v", n, err)
+				check.Need(t, err == nil || errors.Is(err, context.Canceled), "canceled at read %d: %v", n, err)
 				held, late := errors.AsType[*journal.HeldError](err)
 				switch {
 				case late && (e.name != "Forget" || held.Through.Events >= held.Wanted.Events):
-					t.Fatalf("given up at look %d: %v", n, err)
+					t.Fatalf("canceled at read %d: %v", n, err)
 				case late:
 					given++
 				case err != nil:
@@ -452,112 +450,112 @@ func TestACallerMayGiveUpAtAnyMoment(t *testing.T) {
 				quit := ctx.ended()
 				again, fault := e.call(context.Background(), l, n)
 				check.Need(t, fault == nil || errors.Is(fault, api.ErrForgotten),
-					"given up at look %d, and called again: %v", n, fault)
+					"canceled at read %d, and called again: %v", n, fault)
 				check.Need(t, err != nil || !e.writes || fault != nil || reflect.DeepEqual(first, again),
-					"given up at look %d it came to %+v, and then to %+v", n, first, again)
+					"canceled at read %d: returned %+v, and repeated %+v", n, first, again)
 				e.wantOnce(t, l, n, again)
 				if !quit {
 					break
 				}
 			}
-			check.That(t, given != 0, "the call never looks at its context")
+			check.That(t, given != 0, "the call never reads its context")
 			wantClean(t, l)
 		})
 	}
 }
 
-// wantNothing checks that a call that was given up left nothing but what comes before it.
-func (e errand) wantNothing(t *testing.T, l *ledger.Ledger, n int, before uint64) {
+// wantNothing checks that a canceled call wrote no events, apart from the call that prepares it.
+func (c cancelable) wantNothing(t *testing.T, l *ledger.Ledger, n int, before uint64) {
 	t.Helper()
 	after := events(t, l)
-	if e.name == "Commit" || e.name == "Cancel" || e.name == "Advance" {
-		// What it needs was made before, by a call that nobody gave up. That is the only one to
-		// have settled anything.
+	if c.name == "Commit" || c.name == "Cancel" || c.name == "Advance" {
+		// An earlier call, which was not canceled, has made what it needs. Only that one may have
+		// settled a request.
 		for ev, err := range l.Events(context.Background(), before+1) {
 			check.Must(t, err)
 			settled, is := ev.Says.(says.Settled)
-			if is && settled.Key != fmt.Sprint("for errand ", n) || ev.Kind() == "released" || ev.Kind() == "sold" {
-				t.Errorf("given up at look %d: %+v", n, ev)
+			if is && settled.Key != fmt.Sprint("for call ", n) || ev.Kind() == "released" || ev.Kind() == "sold" {
+				t.Errorf("canceled at read %d: %+v", n, ev)
 			}
 		}
 		return
 	}
-	check.That(t, after == before, "given up at look %d: %d events after %d", n, after, before)
+	check.That(t, after == before, "canceled at read %d: %d events, before %d", n, after, before)
 }
 
-// wantOnce checks that a call that was carried out is not carried out again.
-func (e errand) wantOnce(t *testing.T, l *ledger.Ledger, n int, was any) {
+// wantOnce checks that a call that succeeded is not executed again.
+func (c cancelable) wantOnce(t *testing.T, l *ledger.Ledger, n int, was any) {
 	t.Helper()
-	if !e.writes {
+	if !c.writes {
 		return
 	}
 	before := events(t, l)
-	again, err := e.call(context.Background(), l, n)
+	again, err := c.call(context.Background(), l, n)
 	check.That(t, (err == nil || errors.Is(err, api.ErrForgotten)) && (err != nil || reflect.DeepEqual(again, was)),
-		"call %d came to %+v, and then to %+v, %v", n, was, again, err)
+		"call %d returned %+v, and repeated %+v, %v", n, was, again, err)
 	now := events(t, l)
-	check.That(t, now == before, "call %d, repeated, makes %d events", n, now-before)
+	check.That(t, now == before, "call %d, repeated, writes %d events", n, now-before)
 }
 
-// TestACrowdsCallerMayGiveUp does so to requests that are carried out in parts. What is done stays
-// done, and the same key does the rest: everybody gets one response. The quick form tries a third
-// of the moments, others in each run.
-func TestACrowdsCallerMayGiveUp(t *testing.T) {
+// The same for requests that are executed in parts. The parts that are done stay done, and the same
+// key does the rest: each object gets one response. The quick form tries a third of the moments,
+// others in each run.
+func TestCallInParts_Canceled_RetryCompletes(t *testing.T) {
 	names := crowd(9_000) // three parts
 	truths := sameTruth("yes")
 	sale, _ := offer(t)
 	calls := func(l *ledger.Ledger) []func(context.Context) (any, error) {
 		return []func(context.Context) (any, error){
 			func(ctx context.Context) (any, error) {
-				return l.Enroll(ctx, api.EnrollRequest{Key: "enroll", Question: "vote", Objects: names, Policy: sale, Cap: boundless()})
+				return l.Enroll(ctx, api.EnrollRequest{Key: "enroll", Question: "vote", Objects: names, Policy: sale, Cap: noCap()})
 			},
 			func(ctx context.Context) (any, error) {
 				return l.Raise(ctx, api.RaiseRequest{Key: "raise", Question: "vote", All: true, Epsilon: tenths(5), Truth: truths})
 			},
 		}
 	}
-	// How often each looks at its context, if it is not given up.
+	// The number of times that each call reads its context if it is not canceled.
 	var all []int
 	whole, _ := market(t)
 	for _, call := range calls(whole) {
-		patient := quitAfter(math.MaxInt)
-		check.Must(t, check.Err(call(patient)))
-		all = append(all, math.MaxInt-patient.looks)
+		uncanceled := cancelAfterReads(math.MaxInt)
+		check.Must(t, check.Err(call(uncanceled)))
+		all = append(all, math.MaxInt-uncanceled.reads)
 	}
-	// The first moments, before anything is done, and others all the way to the end.
+	// The first moments, before anything is done, and others up to the end.
 	const first, rest = 8, 12
 	stride := testenv.Tries(3, 1, 1)
-	inMidst := uint64(0) // events of requests that were given up
+	partial := uint64(0) // events of canceled requests
 	for i := rand.IntN(stride); i < first+rest; i += stride {
 		l, _ := market(t)
 		for c, call := range calls(l) {
-			looks := i + 1
+			reads := i + 1
 			if i >= first {
-				looks = first + 1 + (i-first)*(all[c]-first-1)/(rest-1)
+				reads = first + 1 + (i-first)*(all[c]-first-1)/(rest-1)
 			}
 			begun := events(t, l)
-			_, err := call(quitAfter(looks))
-			if !errors.Is(err, context.Canceled) && (err != nil || looks < all[c]) {
-				t.Fatalf("given up at look %d of %d: %v", looks, all[c], err)
+			_, err := call(cancelAfterReads(reads))
+			if !errors.Is(err, context.Canceled) && (err != nil || reads < all[c]) {
+				t.Fatalf("canceled at read %d of %d: %v", reads, all[c], err)
 			}
 			if err != nil {
-				inMidst += events(t, l) - begun
+				partial += events(t, l) - begun
 			}
 			first := check.Value(call(context.Background()))(t)
 			before := events(t, l)
 			again, err := call(context.Background())
 			check.That(t, err == nil && reflect.DeepEqual(first, again) && events(t, l) == before,
-				"given up at look %d it came to %+v, and then to %+v, %v", looks, first, again, err)
+				"canceled at read %d: returned %+v, and repeated %+v, %v", reads, first, again, err)
 		}
 		levels, err := api.Collect(l.Levels(t.Context(), "vote"))
 		check.That(t, err == nil && len(levels) == 1 && levels[0].N == int64(len(names)),
-			"given up at moment %d: %+v, %v", i, levels, err)
+			"canceled at moment %d: %+v, %v", i, levels, err)
 		wantClean(t, l)
 	}
-	check.That(t, inMidst != 0, "of %d looks, none was between two parts", all)
+	check.That(t, partial != 0, "of %d reads of the context, none was between two parts", all)
 }
 
-// reserved returns the number of a reservation, whatever has become of it since.
+// reserved returns the number of a reservation, open or not.
 func reserved(l *ledger.Ledger, r api.ReserveRequest) (uint64, error) {
 	made, err := l.Reserve(context.Background(), r)
 	var closed *api.ReservationError
@@ -567,8 +565,8 @@ func reserved(l *ledger.Ledger, r api.ReserveRequest) (uint64, error) {
 	return made.Number, err
 }
 
-// together runs calls 0 to n−1 from many goroutines, which share commits.
-func together(t testing.TB, n int, call func(i int) error) {
+// concurrently runs calls 0 to n−1 in many goroutines, which share commits.
+func concurrently(t testing.TB, n int, call func(i int) error) {
 	t.Helper()
 	next, faults := make(chan int), make(chan error, 1)
 	var wg sync.WaitGroup
@@ -601,10 +599,10 @@ func crowd(n int) []string {
 	return names
 }
 
-// TestVeryManyObjectsInARequest: a request that is one transaction says how many objects it takes,
-// before it does anything with them. One that is carried out in parts takes any number; what it
-// refuses them for is in the error, whose text is short.
-func TestVeryManyObjectsInARequest(t *testing.T) {
+// A request that is one transaction has a limit on the number of objects, which is checked first. A
+// request that is executed in parts accepts any number. The refusals are in the error, whose text
+// is short.
+func TestRequest_TooManyObjects_IsRefusedCheaply(t *testing.T) {
 	l, _ := market(t, "ann")
 	before := events(t, l)
 	names, yes := crowd(testenv.Tries(api.MaxPanel+10_000, 400_000, 10_000_000)), sameTruth("yes")
@@ -624,24 +622,24 @@ func TestVeryManyObjectsInARequest(t *testing.T) {
 			return check.Err(l.Raise(t.Context(), api.RaiseRequest{Key: "k", Question: "vote", Epsilon: tenths(5), Objects: names, Truth: yes}))
 		},
 		"Enroll": func() error {
-			return check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "k", Question: "vote", Objects: append(names[:len(names):len(names)], names[0]), Cap: boundless()}))
+			return check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "k", Question: "vote", Objects: append(names[:len(names):len(names)], names[0]), Cap: noCap()}))
 		},
 	} {
 		var err error
 		began := time.Now()
 		used := check.Allocated(func() { err = call() })
 		t.Logf("%s of %d objects: %v, %d MB allocated", name, len(names), time.Since(began).Round(time.Millisecond), used>>20)
-		check.That(t, decided(err) && len(err.Error()) <= 2000, "%s: %.300v", name, err)
-		// A name takes 16 bytes besides its text, and a refusal 200 or so.
+		check.That(t, isRequestError(err) && len(err.Error()) <= 2000, "%s: %.300v", name, err)
+		// A name takes 16 bytes in addition to its text, and a refusal about 200.
 		limit := uint64(len(names)) * 2000
 		check.That(t, used <= limit, "%s: %d bytes are allocated", name, used)
 	}
 	n := events(t, l)
-	check.That(t, n == before, "%d events after %d", n, before)
+	check.That(t, n == before, "refused requests wrote events: %d, before %d", n, before)
 }
 
-// TestVeryManyValues: a question has so many values, or is refused.
-func TestVeryManyValues(t *testing.T) {
+// A question with more values than the limit is refused.
+func TestDefineQuestion_TooManyValues_IsRefused(t *testing.T) {
 	l, _ := market(t)
 	values := crowd(1<<20 + 1)
 	for _, encoding := range []string{"", "direct", "unary"} {
@@ -649,7 +647,7 @@ func TestVeryManyValues(t *testing.T) {
 		check.That(t, errors.Is(err, api.ErrInvalid) && len(err.Error()) <= 300, "%q: %.300v", encoding, err)
 	}
 	if !testenv.Deep() {
-		return // to define the largest, and to list it, takes long
+		return // defining and listing the largest question takes long
 	}
 	check.Must(t, l.DefineQuestion(t.Context(), "most", api.Question{Name: "most", Values: values[:1<<20], Encoding: "direct"}))
 	all, err := api.Collect(l.Questions(t.Context()))
@@ -657,9 +655,8 @@ func TestVeryManyValues(t *testing.T) {
 		"%d questions, %v", len(all), err)
 }
 
-// TestVeryManyQuestions: a question costs the same, whether it is the first or the last of a
-// million, and they are listed in their order.
-func TestVeryManyQuestions(t *testing.T) {
+// Each of many questions costs the same, and they are listed in the order of their definition.
+func TestQuestions_Many_CostTheSameEach(t *testing.T) {
 	l, path := market(t)
 	n := testenv.Tries(4000, 10_000, 1_000_000)
 	began := time.Now()
@@ -684,7 +681,7 @@ func TestVeryManyQuestions(t *testing.T) {
 	used = check.Allocated(func() {
 		check.OK(t, check.Err(api.Collect(l.Levels(t.Context(), questionName(n-1)))))
 	})
-	check.That(t, used <= 1<<20, "looking at one of them allocates %d bytes", used)
+	check.That(t, used <= 1<<20, "reading one of them allocates %d bytes", used)
 	began = time.Now()
 	wantClean(t, l)
 	t.Logf("they are audited in %v", time.Since(began).Round(time.Millisecond))
@@ -695,7 +692,7 @@ func TestVeryManyQuestions(t *testing.T) {
 		check.Must(t, again.Close())
 	})
 	t.Logf("the file opens in %v", time.Since(began).Round(time.Millisecond))
-	if used > uint64(4<<20+100*n) { // bbolt reads which of its pages are free
+	if used > uint64(4<<20+100*n) { // bbolt reads the list of free pages
 		t.Errorf("opening the file allocates %d bytes", used)
 	}
 }
@@ -704,19 +701,19 @@ func questionName(i int) string { return fmt.Sprintf("question %07d", i) }
 
 func defineMany(t testing.TB, l *ledger.Ledger, from, to int) {
 	t.Helper()
-	together(t, to-from, func(i int) error {
+	concurrently(t, to-from, func(i int) error {
 		name := questionName(from + i)
 		return l.DefineQuestion(t.Context(), name, api.Question{Name: name, Values: []string{"yes", "no"}})
 	})
 }
 
-// TestSomebodyInVeryManyChains lets one person answer very many questions. Whatever is about all of
-// them takes ten times as long for ten times as many, and what is about one of them hardly longer.
-func TestSomebodyInVeryManyChains(t *testing.T) {
-	few := chained(t, testenv.Scale(200, 1_000))
-	many := chained(t, testenv.Scale(2_000, 10_000))
+// An object has very many chains. A call about all of them costs ten times as much for ten times as
+// many; a call about one of them costs hardly more.
+func TestObject_ManyChains_CostsGrowLinearly(t *testing.T) {
+	few := chainCosts(t, testenv.Scale(200, 1_000))
+	many := chainCosts(t, testenv.Scale(2_000, 10_000))
 	for name, of := range many {
-		bound := 45 * few[name].bytes // of 10 if all were remembered that was read once, and of 100 for the square
+		bound := 45 * few[name].bytes // 10 is linear, 45 allows for growing buffers, 100 would be quadratic
 		if strings.HasPrefix(name, "one: ") {
 			bound = 2 * few[name].bytes
 		}
@@ -726,26 +723,26 @@ func TestSomebodyInVeryManyChains(t *testing.T) {
 	}
 }
 
-// cost is what a call takes. Allocations stand for its work, because time depends on what else the
-// machine does.
+// cost is the cost of a call. Allocations measure its work, because time depends on the load of the
+// machine.
 type cost struct {
 	bytes uint64
 	took  time.Duration
 }
 
-// chained lets ann answer n questions, and measures calls about her.
-func chained(t *testing.T, n int) map[string]cost {
+// chainCosts creates n chains of one object, and measures calls about it.
+func chainCosts(t *testing.T, n int) map[string]cost {
 	t.Helper()
 	l, _ := market(t, "ann")
 	defineMany(t, l, 0, n)
 	sale, calendar := offer(t)
 	yes := sameTruth("yes")
-	together(t, n, func(i int) error {
+	concurrently(t, n, func(i int) error {
 		p := sale
 		if i%2 == 0 {
 			p = calendar
 		}
-		return check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: fmt.Sprint("chain ", i), Question: questionName(i), Objects: []string{"ann"}, Policy: p, Cap: boundless()}))
+		return check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: fmt.Sprint("chain ", i), Question: questionName(i), Objects: []string{"ann"}, Policy: p, Cap: noCap()}))
 	})
 	costs := map[string]cost{}
 	measure := func(name string, call func() error) {

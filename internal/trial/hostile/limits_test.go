@@ -27,21 +27,20 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// What the environment tells a process that is to fill a disk, and not to test.
+// Variables of the environment that make the test program fill a disk.
 const (
 	fillPath   = "SLUICE_LIMITS_PATH"
-	fillWith   = "SLUICE_LIMITS_WALL" // one of walls
+	fillWith   = "SLUICE_LIMITS_WALL" // one of limits
 	fillMemory = "SLUICE_LIMITS_MEMORY"
 )
 
-// walls are what a file cannot grow beyond: a limit of the process, and the end of a file system
-// that holds nothing else.
-func walls() []string { return []string{"limit", "disk"} }
+// limits are the limits of the size of a file: of the process, or of a file system of its own.
+func limits() []string { return []string{"limit", "disk"} }
 
-// room is how many bytes a file can have.
-const room = 3 << 20
+// capacity is the maximum size of the file, in bytes.
+const capacity = 3 << 20
 
-// runFill fills the disk that holds a ledger, as this test's child process.
+// runFill fills the disk of a ledger, as a child process.
 func runFill(path string) error {
 	memory, err := strconv.ParseInt(os.Getenv(fillMemory), 10, 64)
 	if err != nil {
@@ -50,29 +49,29 @@ func runFill(path string) error {
 	return fill(path, os.Getenv(fillWith), memory, os.Stdout)
 }
 
-// build puts the wall up, and returns where the ledger is then.
-func build(path, wall string) (string, error) {
-	if wall == "limit" {
-		signal.Ignore(syscall.SIGXFSZ) // it would end the process; ignored, the write fails
-		return path, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: room, Max: room})
+// setLimit sets up a limit, and returns the path of the ledger under it.
+func setLimit(path, limit string) (string, error) {
+	if limit == "limit" {
+		signal.Ignore(syscall.SIGXFSZ) // by default it ends the process; ignored, the write fails
+		return path, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: capacity, Max: capacity})
 	}
 	dir := path + ".disk"
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", err
 	}
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprint("size=", room)); err != nil {
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprint("size=", capacity)); err != nil {
 		return "", err
 	}
 	inside := filepath.Join(dir, "ledger.db")
 	return inside, copyFile(path, inside)
 }
 
-// fill enrols people until the disk is full, and tells whom it has enrolled. Then it looks at what
-// a full disk leaves possible. In the end the file is where it was.
-func fill(path, wall string, memory int64, out io.Writer) error {
-	at, err := build(path, wall)
+// fill enrolls objects until the disk is full, and prints which requests succeeded. Then it checks
+// what is possible on a full disk. Finally the file is at its original path.
+func fill(path, limit string, memory int64, out io.Writer) error {
+	at, err := setLimit(path, limit)
 	if err != nil {
-		return fmt.Errorf("no wall: %w", err)
+		return fmt.Errorf("set up a limit of the file size: %w", err)
 	}
 	ctx := context.Background()
 	l, err := ledger.Open(context.Background(), at, ledger.Options{Memory: memory})
@@ -85,23 +84,23 @@ func fill(path, wall string, memory int64, out io.Writer) error {
 			fmt.Fprintln(out, "done", n)
 		}
 		if n > 10_000 {
-			return errors.New("the disk does not get full")
+			return errors.New("the disk is not full after 10,000 requests")
 		}
 	}
 	fmt.Fprintln(out, "failed", n-1, err)
 	if !isFull(err) || !errors.Is(err, api.ErrStopped) || !strings.Contains(err.Error(), "its outcome shows only when the ledger is opened again") {
-		return fmt.Errorf("a full disk is told as: %w", err)
+		return fmt.Errorf("enroll on a full disk: the error should wrap ErrStopped and name the cause: %w", err)
 	}
 	if _, err := enrollSome(ctx, l, n); !errors.Is(err, api.ErrStopped) {
-		return fmt.Errorf("after that, a call comes to %w", err)
+		return fmt.Errorf("enroll after the ledger stopped: got the error %w", err)
 	}
 	if _, err := l.Object(ctx, object(0, 0)); !errors.Is(err, api.ErrStopped) {
-		return fmt.Errorf("after that, a look comes to %w", err)
+		return fmt.Errorf("read after the ledger stopped: got the error %w", err)
 	}
 	if err := l.Close(); err != nil {
 		return err
 	}
-	if err := again(ctx, at, n-1); err != nil {
+	if err := reopenFull(ctx, at, n-1); err != nil {
 		return err
 	}
 	if at == path {
@@ -115,16 +114,16 @@ func fill(path, wall string, memory int64, out io.Writer) error {
 	return copyFile(at, path)
 }
 
-// again opens a ledger on a full disk. All is there to read; copies of it are made whole or not at
-// all. For writing it opens if there is room for what its journal holds.
-func again(ctx context.Context, at string, done int) error {
+// reopenFull opens a ledger on a full disk. Everything can be read. Copies are complete or absent.
+// For writing, the ledger opens if the file has capacity for what the journal holds.
+func reopenFull(ctx context.Context, at string, done int) error {
 	for _, only := range []bool{true, false, true} {
 		l, err := ledger.Open(ctx, at, ledger.Options{ReadOnly: only, Now: func() time.Time { return start().AddDate(0, 0, 1) }})
 		if err != nil && isFull(err) && !only {
-			continue // what the journal holds has no room in the file
+			continue // the file has no capacity for what the journal holds
 		}
 		if err != nil {
-			return fmt.Errorf("on a full disk, opened again: %w", err)
+			return fmt.Errorf("open again on a full disk: %w", err)
 		}
 		if _, err := l.Object(ctx, object(done-1, 0)); err != nil {
 			return err
@@ -136,10 +135,10 @@ func again(ctx context.Context, at string, done int) error {
 			return fmt.Errorf("backup on a full disk: %w", err)
 		}
 		if err := l.Compact(ctx, nil); err != nil && !isFull(err) && !only {
-			return fmt.Errorf("compacted on a full disk: %w", err)
+			return fmt.Errorf("compact on a full disk: %w", err)
 		}
 		if _, err := l.Object(ctx, object(done-1, 0)); err != nil {
-			return fmt.Errorf("after the copies: %w", err)
+			return fmt.Errorf("read after the copies: %w", err)
 		}
 		if err := errors.Join(l.Close(), os.Remove(at+".backup")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -147,51 +146,51 @@ func again(ctx context.Context, at string, done int) error {
 	}
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(at), ".*"))
 	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("%v were left", left)
+		err = fmt.Errorf("copies left the files %v", left)
 	}
 	return err
 }
 
-// isFull tells whether an error says that there is no room. By its text: bbolt does not wrap all of
-// them.
+// isFull returns whether an error reports a full disk. It compares the text, because bbolt does not
+// wrap all errors.
 func isFull(err error) bool {
 	return strings.Contains(err.Error(), syscall.ENOSPC.Error()) || strings.Contains(err.Error(), syscall.EFBIG.Error())
 }
 
-// object is a long name.
+// object returns a long name.
 func object(n, i int) string { return fmt.Sprintf("%0250d", n*1000+i) }
 
-// enrollSome enrols the n-th fifty people.
+// enrollSome enrolls the n-th fifty objects.
 func enrollSome(ctx context.Context, l *ledger.Ledger, n int) (api.EnrollResult, error) {
 	var names []string
 	for i := range 50 {
 		names = append(names, object(n, i))
 	}
-	return l.Enroll(ctx, api.EnrollRequest{Key: fmt.Sprint("some ", n), Question: "vote", Objects: names, Cap: boundless()})
+	return l.Enroll(ctx, api.EnrollRequest{Key: fmt.Sprint("some ", n), Question: "vote", Objects: names, Cap: noCap()})
 }
 
-// TestAFullDisk lets a ledger grow until its disk is full, behind both walls: when the journal
-// grows, or in the midst of a checkpoint. The call that meets the end is told so, and the ledger
-// stops. Nothing is lost that was told before; on the full disk all can be read; and when there is
-// room again the same key does what failed.
-func TestAFullDisk(t *testing.T) {
+// A ledger grows until its disk is full, under both limits: when the journal grows, or during a
+// checkpoint. The call that fails returns that, and the ledger stops. No reported result is lost.
+// On the full disk everything can be read. When there is capacity again, the same key completes the
+// failed request.
+func TestLedger_DiskFull_StopsAndLosesNothing(t *testing.T) {
 	turn := rand.IntN(2)
-	for i, wall := range walls() {
+	for i, limit := range limits() {
 		for k, memory := range []int{0, 64 << 10} {
-			if !testenv.Deep() && (i+k)%2 != turn { // each wall with one of them
+			if !testenv.Deep() && (i+k)%2 != turn { // each limit with one of them
 				continue
 			}
-			t.Run(fmt.Sprintf("%s, memory %d", wall, memory), func(t *testing.T) { fillBehind(t, wall, memory) })
+			t.Run(fmt.Sprintf("%s, memory %d", limit, memory), func(t *testing.T) { testFullDisk(t, limit, memory) })
 		}
 	}
 }
 
-func fillBehind(t *testing.T, wall string, memory int) {
+func testFullDisk(t *testing.T, limit string, memory int) {
 	l, path := market(t)
 	check.Must(t, l.Close())
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), fillPath+"="+path, fillWith+"="+wall, fillMemory+"="+strconv.Itoa(memory))
-	if wall == "disk" { // in a namespace of its own, where mounting needs no rights
+	cmd.Env = append(os.Environ(), fillPath+"="+path, fillWith+"="+limit, fillMemory+"="+strconv.Itoa(memory))
+	if limit == "disk" { // in its own namespace, where mounting needs no privileges
 		cmd.SysProcAttr = &syscall.SysProcAttr{
 			Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
 			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
@@ -201,37 +200,37 @@ func fillBehind(t *testing.T, wall string, memory int) {
 	var faults strings.Builder
 	cmd.Stderr = &faults
 	out, err := cmd.Output()
-	if wall == "disk" && (len(out) == 0 && err != nil && !errors.As(err, new(*exec.ExitError)) || strings.Contains(faults.String(), "no wall: operation not permitted")) {
-		testenv.Unsupported(t, fmt.Sprintf("no namespace of users, and so no disk of our own: %v, %s", err, faults.String()))
+	if limit == "disk" && (len(out) == 0 && err != nil && !errors.As(err, new(*exec.ExitError)) || strings.Contains(faults.String(), "set up a limit of the file size: operation not permitted")) {
+		testenv.Unsupported(t, fmt.Sprintf("cannot mount a small disk in a user namespace: %v, %s", err, faults.String()))
 	}
 	check.Need(t, err == nil, "%v: %s\n%s", err, faults.String(), out)
-	wantRegained(t, path, string(out))
+	wantRecovered(t, path, string(out))
 }
 
-// wantRegained opens a file for which there is room again, and repeats what was told of it and what
-// failed.
-func wantRegained(t *testing.T, path, told string) {
+// wantRecovered opens a file that has capacity again. It repeats the requests that succeeded and
+// the one that failed.
+func wantRecovered(t *testing.T, path, output string) {
 	t.Helper()
 	l := check.Value(ledger.Open(t.Context(), path, ledger.Options{Now: func() time.Time { return start().AddDate(0, 0, 1) }}))(t)
 	defer l.Close()
 	wantClean(t, l)
 	before, done := events(t, l), 0
-	for lines := bufio.NewScanner(strings.NewReader(told)); lines.Scan(); {
+	for lines := bufio.NewScanner(strings.NewReader(output)); lines.Scan(); {
 		var what string
 		var n int
 		check.Must(t, check.Err(fmt.Sscan(lines.Text(), &what, &n)))
 		first := check.Value(enrollSome(t.Context(), l, n))(t)
 		if what == "done" {
 			if done++; events(t, l) != before {
-				t.Errorf("request %d was told as done, and is done now", n)
+				t.Errorf("request %d was reported as done, and repeating it writes events", n)
 			}
 			continue
 		}
 		t.Logf("after %d requests: %s", done, lines.Text())
 		again, err := enrollSome(t.Context(), l, n)
 		check.That(t, err == nil && reflect.DeepEqual(first, again) && first.Enrolled == 50,
-			"the request that failed comes to %+v, and then to %+v, %v", first, again, err)
+			"the failed request returns %+v, and repeated %+v, %v", first, again, err)
 	}
-	check.That(t, done != 0, "the disk was full from the beginning")
+	check.That(t, done != 0, "no request succeeded before the disk was full")
 	wantClean(t, l)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// newFile makes a ledger in which ann has a chain.
+// newFile creates a ledger in which ann has a chain.
 func newFile(t testing.TB) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "ledger.db")
@@ -35,13 +35,14 @@ func newFile(t testing.TB) (path string) {
 	return path
 }
 
-// A second way to a ledger that another process has open.
+// way is a second way to a ledger that another process has open.
 type way struct {
 	name string
-	// lead makes the way, and returns what to open.
-	lead func(path string) (string, error)
-	// copied: it leads to another file. moved: the first name no longer leads to the first file.
-	copied, moved bool
+	// create makes the way, and returns the path to open.
+	create func(path string) (string, error)
+	// isCopy: the path leads to another file. isMoved: the first path no longer leads to the first
+	// file.
+	isCopy, isMoved bool
 }
 
 func ways() []way {
@@ -49,12 +50,12 @@ func ways() []way {
 		return func(path string) (string, error) { return path + ".other", make(path, path+".other") }
 	}
 	return []way{
-		{name: "the same name", lead: func(path string) (string, error) { return path, nil }},
-		{name: "a hard link", lead: beside(os.Link)},
-		{name: "a symbolic link", lead: beside(os.Symlink)},
-		{name: "a renamed file", lead: beside(os.Rename), moved: true},
-		{name: "a copied file", lead: beside(copyFile), copied: true},
-		{name: "a copy that takes its place", copied: true, moved: true, lead: func(path string) (string, error) {
+		{name: "the same name", create: func(path string) (string, error) { return path, nil }},
+		{name: "a hard link", create: beside(os.Link)},
+		{name: "a symbolic link", create: beside(os.Symlink)},
+		{name: "a renamed file", create: beside(os.Rename), isMoved: true},
+		{name: "a copied file", create: beside(copyFile), isCopy: true},
+		{name: "a copy that takes its place", isCopy: true, isMoved: true, create: func(path string) (string, error) {
 			if err := os.Rename(path, path+".other"); err != nil {
 				return "", err
 			}
@@ -63,23 +64,22 @@ func ways() []way {
 	}
 }
 
-// want returns what a second open comes to.
+// want returns the result of a second open.
 func (w way) want(first, second string) (kind string) {
 	switch {
-	case w.copied && runtime.GOOS != "linux":
-		return "" // nothing tells of a copy there
-	case w.copied && (first == reading || second == reading):
-		return "" // who does not draw does no harm
+	case w.isCopy && runtime.GOOS != "linux":
+		return "" // copies are not detected there
+	case w.isCopy && (first == reading || second == reading):
+		return "" // a process that does not draw does no harm
 	case first == reading && second == reading:
 		return ""
 	}
 	return "in use"
 }
 
-// TestTwoProcesses lets two processes open one ledger, in every order of reading and writing and by
-// every way that leads to it. The second is refused, or may do no harm. The first goes on, unless
-// its file is not where it was.
-func TestTwoProcesses(t *testing.T) {
+// Two processes open one ledger, in every combination of reading and writing and by every way. The
+// second is refused, or can do no harm. The first continues, unless its file was moved.
+func TestOpen_SecondProcess_IsRefusedOrHarmless(t *testing.T) {
 	for _, w := range ways() {
 		for _, modes := range [][2]string{{writing, writing}, {writing, reading}, {reading, writing}, {reading, reading}} {
 			t.Run(fmt.Sprintf("%s %s %s", w.name, modes[0], modes[1]), func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestTwoProcesses(t *testing.T) {
 				path := newFile(t)
 				first := openHost(t, path, modes[0])
 				wantKind(t, first.opened, "")
-				other := check.Value(w.lead(path))(t)
+				other := check.Value(w.create(path))(t)
 				second := openHost(t, other, modes[1])
 				wantKind(t, second.opened, w.want(modes[0], modes[1]))
 				w.wantFirst(t, first, modes[0])
@@ -104,14 +104,14 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-// wantFirst checks what the first can do after the second came.
+// wantFirst checks what the first process can do after the second one has tried to open the ledger.
 func (w way) wantFirst(t *testing.T, h *host, mode string) {
 	t.Helper()
 	wantKind(t, h.ask(t, "read", "-", 0), "")
 	switch {
 	case mode == reading:
 		wantKind(t, h.ask(t, "draw", "1", 2_000_000_000), "read-only")
-	case w.moved:
+	case w.isMoved:
 		wantKind(t, h.ask(t, "draw", "1", 2_000_000_000), "replaced")
 		wantKind(t, h.ask(t, "draw", "1", 2_000_000_000), "replaced")
 	default:
@@ -119,7 +119,7 @@ func (w way) wantFirst(t *testing.T, h *host, mode string) {
 	}
 }
 
-// wantSecond checks what the second can do once it has the ledger.
+// wantSecond checks what the second process can do once it has the ledger.
 func (w way) wantSecond(t *testing.T, h *host, mode string) {
 	t.Helper()
 	want := ""
@@ -130,18 +130,18 @@ func (w way) wantSecond(t *testing.T, h *host, mode string) {
 	h.end(t)
 }
 
-// wantKind checks what a host says of a call. The limit of time is for a machine that is busy: see
-// [TestARefusalComesWithinASecond].
-func wantKind(t *testing.T, got said, kind string) {
+// wantKind checks the result of an open or a call. Its time limit is for a busy machine; see
+// [TestOpen_LedgerInUse_IsRefusedWithinASecond].
+func wantKind(t *testing.T, got result, kind string) {
 	t.Helper()
 	check.That(t, got.Kind == kind, "got %q (%s), want %q", got.Kind, got.Text, kind)
 	check.That(t, kind != "in use" || !strings.Contains(got.Text, "yes"),
-		"the text of the error, %q, tells too much", got.Text)
-	check.That(t, got.Took <= 10*time.Second, "%q came only after %v", got.Kind, got.Took)
+		"the error %q contains a true value", got.Text)
+	check.That(t, got.Took <= 10*time.Second, "%q took %v, want at most 10 s", got.Kind, got.Took)
 }
 
-// TestARefusalComesWithinASecond: the fastest of several, because a busy machine delays some.
-func TestARefusalComesWithinASecond(t *testing.T) {
+// The fastest of ten tries counts, because a busy machine delays some.
+func TestOpen_LedgerInUse_IsRefusedWithinASecond(t *testing.T) {
 	path := newFile(t)
 	check.Must(t, copyFile(path, path+".copy"))
 	wantKind(t, openHost(t, path, writing).opened, "")
@@ -163,9 +163,9 @@ func TestARefusalComesWithinASecond(t *testing.T) {
 	}
 }
 
-// TestOneOfManyCopiesIsOpen lets processes open copies of one ledger at once: one gets it. Another
-// does when that one is killed.
-func TestOneOfManyCopiesIsOpen(t *testing.T) {
+// Several processes open copies of one ledger at the same time: one gets it. After it is killed,
+// another one does.
+func TestOpen_ManyCopies_OneProcessGetsTheLedger(t *testing.T) {
 	needClaims(t)
 	path := newFile(t)
 	const processes = 6
@@ -176,29 +176,29 @@ func TestOneOfManyCopiesIsOpen(t *testing.T) {
 			check.Must(t, copyFile(path, other))
 			hosts = append(hosts, startHost(t, other, writing))
 		}
-		var has *host
+		var owner *host
 		for _, h := range hosts {
 			switch h.wait(t); {
-			case h.opened.Kind == "" && has == nil:
-				has = h
+			case h.opened.Kind == "" && owner == nil:
+				owner = h
 			case h.opened.Kind == "":
 				t.Error("two processes have copies of one ledger open for writing")
 			default:
 				wantKind(t, h.opened, "in use")
 			}
 		}
-		check.Need(t, has != nil, "nobody has it")
-		check.Must(t, has.cmd.Process.Kill())
-		_ = has.cmd.Wait() // it says that it was killed
+		check.Need(t, owner != nil, "no process has the ledger open")
+		check.Must(t, owner.cmd.Process.Kill())
+		_ = owner.cmd.Wait() // an error is expected: the process was killed
 		next := openHost(t, path, writing)
 		wantKind(t, next.opened, "")
 		next.end(t)
 	}
 }
 
-// TestACopyMadeByTheHostCountsToo: a backup may be read while the host goes on, and not be written
-// to. So may the file that a hard link still leads to after the host has compacted the ledger.
-func TestACopyMadeByTheHostCountsToo(t *testing.T) {
+// While the host has a ledger open, its backup can be read but not opened for writing. The same
+// holds for the file that a hard link still leads to after the host has compacted the ledger.
+func TestOpen_BackupOfOpenLedger_OnlyForReading(t *testing.T) {
 	needClaims(t)
 	path := newFile(t)
 	check.Must(t, os.Link(path, path+".link"))
@@ -218,29 +218,29 @@ func TestACopyMadeByTheHostCountsToo(t *testing.T) {
 	wantKind(t, h.ask(t, "draw", "1", 2_000_000_000), "")
 }
 
-// TestTwoCopiesInOneProcess: the claim is of the ledger, not of the process. It ends when the
-// ledger is closed, and is not left behind by an open that fails.
-func TestTwoCopiesInOneProcess(t *testing.T) {
+// The claim belongs to the ledger, not to the process. It ends when the ledger is closed. An open
+// that fails leaves no claim.
+func TestOpen_CopyInSameProcess_IsRefused(t *testing.T) {
 	needClaims(t)
 	path := newFile(t)
 	check.Must(t, copyFile(path, path+".copy"))
 	_, err := ledger.Open(t.Context(), path, ledger.Options{TruthKey: []byte("short")})
-	check.Need(t, err != nil, "opened with a bad key")
+	check.Need(t, err != nil, "Open with a short truth key returns no error")
 	first := check.Value(ledger.Open(t.Context(), path, ledger.Options{}))(t)
-	wantKind(t, sayOf("", errOf(ledger.Open(t.Context(), path+".copy", ledger.Options{})), time.Now()), "in use")
+	wantKind(t, resultOf("", errOf(ledger.Open(t.Context(), path+".copy", ledger.Options{})), time.Now()), "in use")
 	reader := check.Value(ledger.Open(t.Context(), path+".copy", ledger.Options{ReadOnly: true}))(t)
 	check.Must(t, reader.Close())
 	check.Must(t, first.Close())
 	second := check.Value(ledger.Open(t.Context(), path+".copy", ledger.Options{}))(t)
 	check.Must(t, second.Close())
-	for range 200 { // it is gone when Close returns, not some time later
+	for range 200 { // the claim ends before Close returns
 		l := check.Value(ledger.Open(t.Context(), path, ledger.Options{}))(t)
 		check.Must(t, l.Close())
 	}
 }
 
-// TestChildrenDoNotKeepALedger: a program that a host starts has neither its lock nor its claim.
-func TestChildrenDoNotKeepALedger(t *testing.T) {
+// A program that a host starts inherits neither its lock nor its claim.
+func TestClose_ChildProcessRuns_ReleasesTheLedger(t *testing.T) {
 	path, elsewhere := newFile(t), newFile(t)
 	l := check.Value(ledger.Open(t.Context(), path, ledger.Options{}))(t)
 	child := openHost(t, elsewhere, writing)
@@ -250,22 +250,21 @@ func TestChildrenDoNotKeepALedger(t *testing.T) {
 	child.end(t)
 }
 
-// TestWithoutSocketsALedgerOpens: a sandbox that forbids sockets takes the claim away, and nothing
-// else.
-func TestWithoutSocketsALedgerOpens(t *testing.T) {
+// A sandbox that forbids sockets prevents the claim, and nothing else.
+func TestOpen_SocketsForbidden_StillLocksTheFile(t *testing.T) {
 	needSandbox(t)
 	path := newFile(t)
 	check.Must(t, copyFile(path, path+".copy"))
 	first, second := openHost(t, path, noSockets), openHost(t, path+".copy", noSockets)
 	wantKind(t, first.opened, "")
-	wantKind(t, second.opened, "") // this is what the sandbox costs
+	wantKind(t, second.opened, "") // without sockets, copies are not detected
 	wantKind(t, first.ask(t, "draw", "1", 2_000_000_000), "")
 	wantKind(t, openHost(t, path, noSockets).opened, "in use")
 }
 
-// TestAnotherProgramMayTakeTheName: then the ledger does not open, and the error names that
-// program.
-func TestAnotherProgramMayTakeTheName(t *testing.T) {
+// If another program has the socket name, the ledger does not open, and the error names that
+// process.
+func TestOpen_SocketNameTaken_ErrorNamesTheProcess(t *testing.T) {
 	needClaims(t)
 	path := newFile(t)
 	l := check.Value(ledger.Open(t.Context(), path, ledger.Options{ReadOnly: true}))(t)
@@ -281,8 +280,8 @@ func TestAnotherProgramMayTakeTheName(t *testing.T) {
 	wantKind(t, openHost(t, path, reading).opened, "")
 }
 
-// TestALedgerThatIsClosedMeanwhileOpens: who waits for a ledger gets it, by whatever copy.
-func TestALedgerThatIsClosedMeanwhileOpens(t *testing.T) {
+// A process that retries to open a ledger, or a copy, gets it when it is closed.
+func TestOpen_Retried_SucceedsOnceClosed(t *testing.T) {
 	path := newFile(t)
 	check.Must(t, copyFile(path, path+".copy"))
 	var wg sync.WaitGroup
@@ -291,7 +290,7 @@ func TestALedgerThatIsClosedMeanwhileOpens(t *testing.T) {
 			for opened := 0; opened < 20; {
 				l, err := ledger.Open(t.Context(), at, ledger.Options{})
 				if err != nil {
-					if sayOf("", err, time.Now()).Kind != "in use" {
+					if resultOf("", err, time.Now()).Kind != "in use" {
 						t.Error(err)
 						return
 					}
@@ -313,13 +312,13 @@ func errOf(_ *ledger.Ledger, err error) error { return err }
 func needClaims(t *testing.T) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		testenv.Unsupported(t, "no abstract sockets, which tell of copies, on "+runtime.GOOS)
+		testenv.Unsupported(t, "copies are detected by abstract sockets, which do not exist on "+runtime.GOOS)
 	}
 }
 
 func needSandbox(t *testing.T) {
 	t.Helper()
 	if !sandboxed {
-		testenv.Unsupported(t, "no filters of system calls on "+runtime.GOOS+" and "+runtime.GOARCH)
+		testenv.Unsupported(t, "no seccomp filters on "+runtime.GOOS+" and "+runtime.GOARCH)
 	}
 }

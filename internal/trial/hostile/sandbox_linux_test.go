@@ -8,11 +8,11 @@ import (
 	"unsafe"
 )
 
-// sandboxed tells whether forbidSockets can do it.
+// sandboxed is whether forbidSockets is supported.
 const sandboxed = true
 
-// forbidSockets takes from the calling goroutine, and its thread, the right to make sockets, as
-// some sandboxes do.
+// forbidSockets forbids the thread of the calling goroutine to create sockets, as some sandboxes
+// do.
 func forbidSockets() error {
 	runtime.LockOSThread()
 	const (

@@ -4,7 +4,7 @@ package hostile
 
 import "errors"
 
-// sandboxed tells whether forbidSockets can do it.
+// sandboxed is whether forbidSockets is supported.
 const sandboxed = false
 
 func forbidSockets() error { return errors.ErrUnsupported }

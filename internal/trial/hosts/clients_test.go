@@ -28,7 +28,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// server is what the clients use: a ledger, or one with a fault.
+// server is what the clients call: a ledger, or a ledger with a fault.
 type server interface {
 	Enroll(context.Context, api.EnrollRequest) (api.EnrollResult, error)
 	ChangeTerms(context.Context, api.ChangeTermsRequest) (api.ChangeTermsResult, error)
@@ -48,13 +48,13 @@ type server interface {
 	Receipt(context.Context, uint64) (evidence.Receipt, error)
 }
 
-// The clients' world: cohorts of people, one after the other, each with questions of its own.
+// The objects of a history are cohorts, one after the other, each with its own questions.
 const (
 	clients    = 12
-	crowd      = 6   // people of a cohort
-	panel      = 3   // of them, in the panel of the answers
-	generation = 250 // calls for each cohort
-	lifetime   = 100 // of a cohort, in minutes: as long as its diaries rise
+	crowd      = 6   // the objects of a cohort
+	panel      = 3   // the objects of a cohort that are in the panel of the answers
+	generation = 250 // the calls for each cohort
+	lifetime   = 100 // of a cohort, in minutes: the time in which its diaries rise
 	query      = "majority:yes"
 )
 
@@ -71,7 +71,7 @@ func people(cohort int) (names []string) {
 
 func buyers() []string { return []string{"acme", "hooli", "zeta"} }
 
-// bits are buyers as [level] notes them.
+// bits returns buyers as the bit set of [level].
 func bits(names []string) (set uint8) {
 	for _, name := range names {
 		set |= 1 << slices.Index(buyers(), name)
@@ -81,7 +81,7 @@ func bits(names []string) (set uint8) {
 
 func values() []string { return []string{"yes", "no"} }
 
-// truths are the host's.
+// truths returns the true values.
 func truths(_ context.Context, _ string, objects []string) (all []string, err error) {
 	for _, name := range objects {
 		all = append(all, truthOf(name))
@@ -91,7 +91,7 @@ func truths(_ context.Context, _ string, objects []string) (all []string, err er
 
 func truthOf(name string) string { return values()[int(name[len(name)-1])%2] }
 
-// order is a call as somebody means to make it, once or several times.
+// order is a call that a client makes, once or several times.
 type order struct {
 	number  int
 	what    string
@@ -100,14 +100,14 @@ type order struct {
 	request
 	all         bool
 	partial     bool
-	lasting     time.Duration // of a reservation
+	lasting     time.Duration // the time that a reservation is valid
 	reservation uint64
-	sold        reply // what a buyer was told of the sale that is read again
+	sold        reply // the reply to the sale that is read again
 }
 
 func (o order) key() string { return fmt.Sprint("call ", o.number) }
 
-// reply is what came of a call. Which fields are set depends on the call.
+// reply is the result of a call. Which fields are set depends on the call.
 type reply struct {
 	Enrolled    api.EnrollResult
 	Changed     api.ChangeTermsResult
@@ -123,7 +123,7 @@ type reply struct {
 	Responses   []api.Response
 }
 
-// String shows the fields that are set.
+// String returns the fields that are set.
 func (r reply) String() string {
 	var set []string
 	for i, v := range reflect.ValueOf(r).Fields() {
@@ -138,12 +138,12 @@ func (r reply) String() string {
 type record struct {
 	order
 	client     int
-	from, till int64 // ticks
+	from, till int64 // the ticks at which it began and ended
 	reply      reply
 	err        error
 }
 
-// weight is how often a call is made, out of the sum of all weights.
+// weight is the relative frequency of a call.
 type weight struct {
 	what  string
 	share int
@@ -161,172 +161,172 @@ func everything() []weight {
 	}
 }
 
-// trial is a history in the making.
+// trial is a history that is being made.
 type trial struct {
-	seed   uint64
-	calls  int
-	mix    []weight
-	host   server                                          // of a history with one
-	ask    func(context.Context, func(server) error) error // has a call made of the host that serves
-	real   *ledger.Ledger
-	tidy   func(context.Context) error // compacts the file
-	ticks  atomic.Int64
-	clock  *clock
-	terms  []terms // by cohort
-	next   atomic.Int64
-	mu     sync.Mutex
-	told   []record
-	faults []error
-	kept   []record // reservations
-	sold   []record // sales
+	seed        uint64
+	calls       int
+	mix         []weight
+	host        server                                          // the ledger of a history with one host
+	ask         func(context.Context, func(server) error) error // makes a call at the host that serves
+	real        *ledger.Ledger
+	compactFile func(context.Context) error // compacts the file
+	ticks       atomic.Int64
+	clock       *clock
+	terms       []terms // by cohort
+	next        atomic.Int64
+	mu          sync.Mutex
+	records     []record
+	faults      []error
+	kept        []record // calls that reserved
+	sold        []record // calls that sold
 }
 
-// newTrial makes a ledger for a history of so many calls.
+// newTrial creates a ledger for a history of the given number of calls.
 func newTrial(t testing.TB, seed uint64, calls int, mix []weight) *trial {
 	t.Helper()
-	x, path, options := planTrial(t, seed, calls, mix)
+	tr, path, options := planTrial(t, seed, calls, mix)
 	var err error
-	if x.real, err = ledger.Open(t.Context(), path, options); err != nil {
+	if tr.real, err = ledger.Open(t.Context(), path, options); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		check.OK(t, x.real.Close())
+		check.OK(t, tr.real.Close())
 	})
-	x.host, x.tidy = x.real, func(ctx context.Context) error { return x.real.Compact(ctx, nil) }
-	x.ask = func(_ context.Context, call func(server) error) error { return call(x.host) }
-	x.define(t)
-	return x
+	tr.host, tr.compactFile = tr.real, func(ctx context.Context) error { return tr.real.Compact(ctx, nil) }
+	tr.ask = func(_ context.Context, call func(server) error) error { return call(tr.host) }
+	tr.define(t)
+	return tr
 }
 
-// planTrial makes the file of a ledger for a history, and says how to open it.
-func planTrial(t testing.TB, seed uint64, calls int, mix []weight) (x *trial, path string, options ledger.Options) {
+// planTrial creates the file of a ledger for a history, and returns the options to open it.
+func planTrial(t testing.TB, seed uint64, calls int, mix []weight) (tr *trial, path string, options ledger.Options) {
 	t.Helper()
 	secret, public, err := note.GenerateKey(rand.Reader, "histories.example")
 	check.Must(t, err)
 	signer := check.Value(note.NewSigner(secret))(t)
 	path = filepath.Join(testenv.TempDir(t), "ledger.db")
 	check.Must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{LogKey: public}))
-	x = &trial{seed: seed, calls: calls, mix: mix}
-	x.clock = newClock(&x.ticks)
-	options = ledger.Options{Now: x.clock.time, ClockAhead: opening().AddDate(1, 0, 0), Signer: signer}
-	if x.pressed() {
+	tr = &trial{seed: seed, calls: calls, mix: mix}
+	tr.clock = newClock(&tr.ticks)
+	options = ledger.Options{Now: tr.clock.time, ClockAhead: opening().AddDate(1, 0, 0), Signer: signer}
+	if tr.hasManyCheckpoints() {
 		options.Memory = 1
 	}
 	for cohort := range (calls + generation - 1) / generation {
 		one := check.Value(newTerms(int64(cohort*lifetime), int64((cohort+1)*lifetime)))(t)
-		x.terms = append(x.terms, one)
+		tr.terms = append(tr.terms, one)
 	}
-	return x, path, options
+	return tr, path, options
 }
 
-// define defines the questions of all cohorts, at the same time, which shares commits.
-func (x *trial) define(t testing.TB) {
+// define defines the questions of all cohorts concurrently, so that they share commits.
+func (tr *trial) define(t testing.TB) {
 	t.Helper()
 	var wg sync.WaitGroup
-	for cohort := range x.terms {
+	for cohort := range tr.terms {
 		wg.Go(func() {
 			for question := range questions {
 				name := questionName(cohort, question)
-				check.OK(t, x.real.DefineQuestion(t.Context(), "define "+name, api.Question{Name: name, Values: values()}))
+				check.OK(t, tr.real.DefineQuestion(t.Context(), "define "+name, api.Question{Name: name, Values: values()}))
 			}
 		})
 	}
 	wg.Wait()
 }
 
-func (x *trial) fault(format string, args ...any) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.faults = append(x.faults, fmt.Errorf(format, args...))
+func (tr *trial) fault(format string, args ...any) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	tr.faults = append(tr.faults, fmt.Errorf(format, args...))
 }
 
-// pressed tells whether a checkpoint begins behind every commit, and ends before the next but one.
-// So others read and commit at each step of one.
-func (x *trial) pressed() bool { return x.seed%3 > 0 }
+// hasManyCheckpoints returns whether a checkpoint begins after every commit, and ends before the
+// second next one. Then calls read and commit at each step of a checkpoint.
+func (tr *trial) hasManyCheckpoints() bool { return tr.seed%3 > 0 }
 
-// compacted tells whether the file is compacted again and again meanwhile.
-func (x *trial) compacted() bool { return x.seed%3 > 1 }
+// isCompacted returns whether the file is compacted repeatedly during the history.
+func (tr *trial) isCompacted() bool { return tr.seed%3 > 1 }
 
-// compact compacts the file until it is told to end. What the clients do must not show it.
-func (x *trial) compact(ctx context.Context, end chan struct{}) {
+// compact compacts the file until end is closed. It must not affect any result.
+func (tr *trial) compact(ctx context.Context, end chan struct{}) {
 	for n := 0; ; n++ {
 		select {
 		case <-end:
 			if n == 0 {
-				x.fault("the file was never compacted")
+				tr.fault("the file was not compacted during the history")
 			}
 			return
 		default:
-			if err := x.tidy(ctx); err != nil {
-				x.fault("compacting the file: %w", err)
+			if err := tr.compactFile(ctx); err != nil {
+				tr.fault("compact the file: %w", err)
 				return
 			}
 		}
 	}
 }
 
-// run lets the clients do their work, and then reads everybody once more.
-func (x *trial) run(ctx context.Context) {
+// run runs the clients, and then reads every object once more.
+func (tr *trial) run(ctx context.Context) {
 	var wg, beside sync.WaitGroup
 	end := make(chan struct{})
-	if x.compacted() {
-		beside.Go(func() { x.compact(ctx, end) })
+	if tr.isCompacted() {
+		beside.Go(func() { tr.compact(ctx, end) })
 	}
 	for client := range clients {
-		wg.Go(func() { x.work(ctx, client) })
+		wg.Go(func() { tr.work(ctx, client) })
 	}
 	wg.Wait()
 	close(end)
 	beside.Wait()
-	for cohort := range x.terms {
+	for cohort := range tr.terms {
 		for _, name := range people(cohort) {
-			o := order{number: int(x.next.Add(1)) - 1, what: toRead, cohort: cohort, objects: []string{name}}
-			x.call(ctx, 0, o)
+			o := order{number: int(tr.next.Add(1)) - 1, what: toRead, cohort: cohort, objects: []string{name}}
+			tr.call(ctx, 0, o)
 		}
 	}
 }
 
-// work makes calls as one client. Of some it wants to be sure, and makes them twice: at the same
-// time, one after the other, or much later; some it gives up half-way and makes again.
-func (x *trial) work(ctx context.Context, client int) {
+// work makes calls as one client. It makes some calls twice: at the same time, one after the other,
+// or much later. It cancels some calls and makes them again.
+func (tr *trial) work(ctx context.Context, client int) {
 	var past []order
 	for {
-		n := int(x.next.Add(1)) - 1
-		if n >= x.calls {
+		n := int(tr.next.Add(1)) - 1
+		if n >= tr.calls {
 			return
 		}
-		rng := random.New(random.NewPCG(x.seed, uint64(n)))
-		o := x.plan(rng, n)
+		rng := random.New(random.NewPCG(tr.seed, uint64(n)))
+		o := tr.plan(rng, n)
 		if o.what == toSetClock {
-			x.clock.set(x.someTime(rng, n))
+			tr.clock.set(tr.someTime(rng, n))
 			continue
 		}
 		again := rng.IntN(100)
 		switch {
 		case again < 6:
 			var wg sync.WaitGroup
-			wg.Go(func() { x.call(ctx, clients+client, o) })
-			x.call(ctx, client, o)
+			wg.Go(func() { tr.call(ctx, clients+client, o) })
+			tr.call(ctx, client, o)
 			wg.Wait()
 		case again < 9:
-			x.giveUp(ctx, client, o)
-			x.call(ctx, client, o)
+			tr.cancelDuring(ctx, client, o)
+			tr.call(ctx, client, o)
 		case again < 12:
-			x.call(ctx, client, o)
-			x.call(ctx, client, o)
+			tr.call(ctx, client, o)
+			tr.call(ctx, client, o)
 		default:
-			x.call(ctx, client, o)
+			tr.call(ctx, client, o)
 		}
 		past = append(past, o)
 		if rng.IntN(100) < 3 {
-			x.call(ctx, client, past[rng.IntN(len(past))])
+			tr.call(ctx, client, past[rng.IntN(len(past))])
 		}
 	}
 }
 
-// someTime is what the clock is set to at the n-th call: it goes with the calls, more or less, and
-// now and then far back.
-func (x *trial) someTime(rng *random.Rand, n int) int64 {
+// someTime returns the time to which the clock is set at the n-th call. It increases with the calls
+// on average, and is far back now and then.
+func (tr *trial) someTime(rng *random.Rand, n int) int64 {
 	shown := int64(n*lifetime/generation) + rng.Int64N(41) - 20
 	if rng.IntN(4) == 0 {
 		shown -= 60
@@ -334,18 +334,18 @@ func (x *trial) someTime(rng *random.Rand, n int) int64 {
 	return max(0, shown)
 }
 
-// giveUp makes a call that is cancelled meanwhile.
-func (x *trial) giveUp(ctx context.Context, client int, o order) {
+// cancelDuring makes a call that is canceled while it runs.
+func (tr *trial) cancelDuring(ctx context.Context, client int, o order) {
 	brief, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(cancel)
-	x.call(brief, client, o)
+	tr.call(brief, client, o)
 	wg.Wait()
 }
 
-// plan says what the n-th call is.
-func (x *trial) plan(rng *random.Rand, n int) order {
-	o := order{number: n, what: x.pick(rng), cohort: n / generation, partial: rng.IntN(2) == 0}
+// plan returns the n-th call.
+func (tr *trial) plan(rng *random.Rand, n int) order {
+	o := order{number: n, what: tr.pick(rng), cohort: n / generation, partial: rng.IntN(2) == 0}
 	if o.cohort > 0 && rng.IntN(10) == 0 {
 		o.cohort--
 	}
@@ -366,7 +366,7 @@ func (x *trial) plan(rng *random.Rand, n int) order {
 		o.objects = o.objects[:1]
 	case toRaise:
 		if o.all = rng.IntN(4) == 0; o.all {
-			o.objects, o.partial = names, true // a request for all that must be whole would hold budget, as no reservation does
+			o.objects, o.partial = names, true // a request for all that must be whole would hold budget, as only reservations do
 		}
 	case toAdvance:
 		o.objects, o.question, o.epsilon, o.all = names, diary, 0, true
@@ -381,20 +381,20 @@ func (x *trial) plan(rng *random.Rand, n int) order {
 		o.question = vote
 		o.lasting = []time.Duration{15 * time.Minute, 10_000 * time.Hour}[rng.IntN(2)]
 	case toCommit, toCancel:
-		return x.onReservation(rng, o)
+		return tr.onReservation(rng, o)
 	case toReceipt:
-		return x.onSale(rng, o)
+		return tr.onSale(rng, o)
 	}
 	return o
 }
 
-func (x *trial) pick(rng *random.Rand) string {
+func (tr *trial) pick(rng *random.Rand) string {
 	sum := 0
-	for _, w := range x.mix {
+	for _, w := range tr.mix {
 		sum += w.share
 	}
 	n := rng.IntN(sum)
-	for _, w := range x.mix {
+	for _, w := range tr.mix {
 		if n -= w.share; n < 0 {
 			return w.what
 		}
@@ -402,33 +402,33 @@ func (x *trial) pick(rng *random.Rand) string {
 	panic("unreachable")
 }
 
-// onReservation makes a call about one of the last reservations, or reads if there is none.
-func (x *trial) onReservation(rng *random.Rand, o order) order {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if len(x.kept) == 0 {
+// onReservation returns a call about one of the last reservations, or a read if there is none.
+func (tr *trial) onReservation(rng *random.Rand, o order) order {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	if len(tr.kept) == 0 {
 		o.what, o.objects = toRead, o.objects[:1]
 		return o
 	}
-	kept := recent(rng, x.kept)
+	kept := recent(rng, tr.kept)
 	o.reservation, o.cohort, o.question, o.epsilon, o.buyer = kept.reply.Reservation.Number, kept.cohort, vote, kept.epsilon, kept.buyer
 	o.objects = without(kept.objects, kept.reply.Reservation.Refused)
 	return o
 }
 
-// onSale reads one of the last sales again, or an object if there is none.
-func (x *trial) onSale(rng *random.Rand, o order) order {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if len(x.sold) == 0 {
+// onSale returns a read of one of the last sales, or of an object if there is none.
+func (tr *trial) onSale(rng *random.Rand, o order) order {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	if len(tr.sold) == 0 {
 		o.what, o.objects = toRead, o.objects[:1]
 		return o
 	}
-	o.sold, o.objects = recent(rng, x.sold).reply, nil
+	o.sold, o.objects = recent(rng, tr.sold).reply, nil
 	return o
 }
 
-// recent is one of the last few.
+// recent returns one of the last 20 records.
 func recent(rng *random.Rand, from []record) record {
 	return from[len(from)-1-rng.IntN(min(len(from), 20))]
 }
@@ -447,29 +447,29 @@ func refusalOf(refused []api.Refusal, name string) *api.Refusal {
 	return nil
 }
 
-// call makes a call and writes down what came of it.
-func (x *trial) call(ctx context.Context, client int, o order) {
-	r := record{order: o, client: client, from: x.ticks.Add(1)}
-	r.err = x.ask(ctx, func(h server) (err error) {
-		r.reply, err = x.do(ctx, h, o)
+// call makes a call and records the result.
+func (tr *trial) call(ctx context.Context, client int, o order) {
+	r := record{order: o, client: client, from: tr.ticks.Add(1)}
+	r.err = tr.ask(ctx, func(h server) (err error) {
+		r.reply, err = tr.do(ctx, h, o)
 		return err
 	})
-	r.till = x.ticks.Add(1)
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.told = append(x.told, r)
+	r.till = tr.ticks.Add(1)
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	tr.records = append(tr.records, r)
 	if r.err != nil {
 		return
 	}
 	switch o.what {
 	case toReserve:
-		x.kept = append(x.kept, r)
+		tr.kept = append(tr.kept, r)
 	case toSell, toCommit:
-		x.sold = append(x.sold, r)
+		tr.sold = append(tr.sold, r)
 	}
 }
 
-func (x *trial) do(ctx context.Context, h server, o order) (r reply, err error) {
+func (tr *trial) do(ctx context.Context, h server, o order) (r reply, err error) {
 	key, question, epsilon := o.key(), questionName(o.cohort, o.question), tenths(o.epsilon)
 	var named []string
 	if !o.all {
@@ -479,15 +479,15 @@ func (x *trial) do(ctx context.Context, h server, o order) (r reply, err error) 
 	switch o.what {
 	case toEnroll:
 		r.Enrolled, err = h.Enroll(ctx, api.EnrollRequest{
-			Key: key, Question: question, Objects: named, Policy: x.terms[o.cohort][o.question], Cap: tenths(most), Partial: o.partial,
+			Key: key, Question: question, Objects: named, Policy: tr.terms[o.cohort][o.question], Cap: tenths(most), Partial: o.partial,
 		})
 	case toTerms:
-		r.Changed, err = h.ChangeTerms(ctx, x.otherTerms(o, key, named))
+		r.Changed, err = h.ChangeTerms(ctx, tr.otherTerms(o, key, named))
 	case toWithdraw:
 		err = h.Withdraw(ctx, api.ObjectRequest{Key: key, Object: named[0]})
 	case toRelease:
 		one := api.ReleaseRequest{Key: key, Question: question, Object: named[0], Epsilon: epsilon}
-		if o.partial { // which is nothing that a release can be: half of them bring the true value along
+		if o.partial { // a release is never partial: the flag selects the releases that pass the true value
 			one.TrueValue = truthOf(named[0])
 		} else {
 			one.Truth = truths
@@ -518,7 +518,7 @@ func (x *trial) do(ctx context.Context, h server, o order) (r reply, err error) 
 	case toReadLevel:
 		r.Responses, err = api.Collect(h.Responses(ctx, question, epsilon))
 	case toReceipt:
-		err = x.readSale(ctx, h, o.sold)
+		err = tr.readSale(ctx, h, o.sold)
 	}
 	if err == nil && (o.what == toSell || o.what == toCommit) {
 		r.Deliveries, err = api.Collect(h.Deliveries(ctx, r.Sale.Number))
@@ -526,11 +526,11 @@ func (x *trial) do(ctx context.Context, h server, o order) (r reply, err error) 
 	return r, err
 }
 
-// otherTerms is the request of a change of terms.
-func (x *trial) otherTerms(o order, key string, named []string) api.ChangeTermsRequest {
+// otherTerms returns the request of a change of terms.
+func (tr *trial) otherTerms(o order, key string, named []string) api.ChangeTermsRequest {
 	r := api.ChangeTermsRequest{Key: key, Question: questionName(o.cohort, vote), Objects: named, Cap: tenths(o.cap), Partial: o.partial}
-	if r.Policy = &x.terms[o.cohort][vote]; o.dear {
-		r.Policy = &x.terms[o.cohort][dearer]
+	if r.Policy = &tr.terms[o.cohort][vote]; o.dear {
+		r.Policy = &tr.terms[o.cohort][dearer]
 	}
 	if o.agreed {
 		r.Consent = "agreed"
@@ -538,40 +538,39 @@ func (x *trial) otherTerms(o order, key string, named []string) api.ChangeTermsR
 	return r
 }
 
-// readSale reads what a sale delivered, and its receipt, and compares both with what the buyer was
-// told then.
-func (x *trial) readSale(ctx context.Context, h server, told reply) error {
-	number := told.Sale.Number
+// readSale reads the deliveries of a sale and its receipt, and compares both with the original
+// reply.
+func (tr *trial) readSale(ctx context.Context, h server, original reply) error {
+	number := original.Sale.Number
 	found, err := api.Collect(h.Deliveries(ctx, number))
 	if err != nil {
 		return err
 	}
-	if !reflect.DeepEqual(found, told.Deliveries) {
-		x.fault("sale %d delivered %+v, and later %+v", number, told.Deliveries, found)
+	if !reflect.DeepEqual(found, original.Deliveries) {
+		tr.fault("sale %d: delivered %+v, and read again %+v", number, original.Deliveries, found)
 	}
 	receipt, err := h.Receipt(ctx, number)
 	if err != nil {
 		return err
 	}
-	same := slices.EqualFunc(receipt.Responses, told.Deliveries, func(a evidence.SoldResponse, b api.Delivery) bool {
+	same := slices.EqualFunc(receipt.Responses, original.Deliveries, func(a evidence.SoldResponse, b api.Delivery) bool {
 		return a.Object == b.Object && a.Response == b.Value && a.Price == b.Price && a.Event == b.Sold
 	})
-	if !same || receipt.Price != told.Sale.Price || receipt.Epsilon != told.Sale.Epsilon || receipt.Buyer != told.Sale.Buyer {
-		x.fault("sale %d is %+v with %+v; its receipt says %+v", number, told.Sale, told.Deliveries, receipt)
+	if !same || receipt.Price != original.Sale.Price || receipt.Epsilon != original.Sale.Epsilon || receipt.Buyer != original.Sale.Buyer {
+		tr.fault("sale %d is %+v with deliveries %+v; its receipt is %+v", number, original.Sale, original.Deliveries, receipt)
 	}
 	return nil
 }
 
-// decided tells whether a call came to something: it was carried out, or refused.
+// decided returns whether a call was executed or refused, and not canceled or failed.
 func (r *record) decided() bool {
 	var refused *api.RefusedError
 	return r.err == nil || errors.As(r.err, &refused) || errors.Is(r.err, api.ErrUnknown) || errors.Is(r.err, &api.ReservationError{})
 }
 
-// The sequential ledger, as far as one object goes. ε is counted in tenths, time in minutes since
-// the opening.
+// The model of the ledger for one object. ε is in tenths, time in minutes since the opening.
 
-// The questions of each cohort: one for sale, one that comes by itself.
+// The questions of each cohort: one for sale, one that the calendar releases.
 const (
 	vote = iota
 	diary
@@ -579,9 +578,9 @@ const (
 )
 
 const (
-	most    = 25 // ε that an object may spend
+	most    = 25 // the cap of an object
 	forSale = 20 // the highest ε for sale
-	holders = 2  // how many buyers may hold the same level
+	holders = 2  // the largest number of buyers at one level
 	written = 15 // the highest ε of a diary
 )
 
@@ -599,16 +598,15 @@ func tenths(n int) privacy.Epsilon {
 
 func inTenths(e privacy.Epsilon) int { return int(e.Nano() / 100_000_000) }
 
-// What the sellers of a cohort may change their minds to: a lower cap, and a policy of the vote
-// that sells less, for more.
+// The other terms of a cohort: a lower cap, and a policy of the vote that sells less, for more.
 const (
-	lessInAll   = 18 // ε that an object may spend
+	lessInAll   = 18 // the lower cap
 	lessForSale = 14 // the highest ε for sale
 	dearer      = questions
 )
 
-// terms are the policies of a cohort's questions, and the dearer one of the vote. What they mean is
-// for the tests of package policy.
+// terms are the policies of a cohort's questions, and the dearer policy of the vote. The meaning of
+// the policies is tested in package policy.
 type terms [questions + 1]policy.Policy
 
 func newTerms(start, end int64) (t terms, err error) {
@@ -625,43 +623,43 @@ func newTerms(start, end int64) (t terms, err error) {
 	return t, err
 }
 
-// level is a response, or an answer. Who draws for many is not told what, so value and event may
-// not be known yet.
+// level is a response, or an answer. A request for many objects does not return the responses, so
+// value and event may be unknown.
 type level struct {
 	epsilon int
 	value   string
 	event   uint64
-	buyers  uint8 // a bit for each who holds it
+	buyers  uint8 // a bit for each buyer who holds it
 }
 
-// holding is a reservation that is neither carried out nor cancelled.
+// holding is a reservation that is neither captured nor canceled.
 type holding struct {
 	number  uint64
 	buyer   int
 	epsilon int
 	expires int64
 	out     bool // the object has withdrawn since
-	dear    bool // it was promised by the dearer policy
+	dear    bool // it was made under the dearer policy
 }
 
-// person is the state of one object. It is never changed; its next state is another.
+// person is the state of one object. It is immutable.
 type person struct {
-	last    uint64 // the last event known to be about it
+	last    uint64 // the last event known to be about the object
 	was, in [questions]bool
 	levels  [questions][]level // by rising ε
-	answers []level            // of its panel, to the one query there is about it
-	buyers  uint64             // of vote
+	answers []level            // of its panel, to the only query
+	buyers  uint64             // of the vote
 	earned  int64
 	held    []holding
 	cap     int
-	dear    bool     // the vote is sold by the dearer policy
+	dear    bool     // the vote is sold under the dearer policy
 	paid    [3]int64 // by each buyer, for the vote
 }
 
-// newPerson is one whom the ledger does not know.
+// newPerson returns the state of an object that is not enrolled.
 func newPerson() *person { return &person{cap: most} }
 
-// under is the policy of a question.
+// under returns the policy of a question.
 func (p *person) under(t *terms, question int) policy.Policy {
 	if question == vote && p.dear {
 		question = dearer
@@ -696,8 +694,8 @@ func find(levels []level, epsilon int) (place int, found bool) {
 	return slices.BinarySearchFunc(levels, epsilon, func(l level, e int) int { return l.epsilon - e })
 }
 
-// spentOn is what a question has cost so far: the highest ε of its chain and the highest of its
-// answers.
+// spentOn returns what a question has cost so far: the highest ε of its chain and the highest of
+// its answers.
 func (p *person) spentOn(question int) int {
 	spent := top(p.levels[question])
 	if question == vote {
@@ -708,7 +706,7 @@ func (p *person) spentOn(question int) int {
 
 func (p *person) spent() int { return p.spentOn(vote) + p.spentOn(diary) }
 
-// heldBy is the highest ε at which a buyer has a response.
+// heldBy returns the highest ε at which a buyer has a response.
 func (p *person) heldBy(buyer int) int {
 	for _, l := range slices.Backward(p.levels[vote]) {
 		if l.buyers>>buyer&1 == 1 {
@@ -718,24 +716,23 @@ func (p *person) heldBy(buyer int) int {
 	return 0
 }
 
-// A moment is when something is decided: by the clock, and by the log, whose time does not run
-// back.
+// moment is the time of a decision: by the clock, and by the log, whose time never decreases.
 type moment struct{ clock, log int64 }
 
-// holds tells whether a reservation holds budget.
+// holds returns whether a reservation holds budget.
 func (h holding) holds(m moment) bool { return !h.out && m.log < h.expires }
 
 func rest(a, b int) int { return max(a-b, 0) }
 
-// request is what decides about a refusal.
+// request is the part of a request that decides about a refusal.
 type request struct {
 	question, epsilon int
-	buyer             int // of an order
-	cap               int // of other terms; the vote is sold by the dearer policy, or not, and the person has agreed, or not
+	buyer             int // the buyer of an order
+	cap               int // for other terms: the cap, whether the dearer policy applies, and whether the person has agreed
 	dear, agreed      bool
 }
 
-// absent is the refusal of somebody who takes no part.
+// absent returns the refusal for an object that does not take part.
 func (p *person) absent(r request) *api.Refusal {
 	reason := api.NotEnrolled
 	if p.was[r.question] {
@@ -747,8 +744,8 @@ func (p *person) absent(r request) *api.Refusal {
 	return &api.Refusal{Reason: reason, Asked: tenths(r.epsilon), Remedy: "enrolling"}
 }
 
-// overdrawn is the refusal of what costs more than is left, under the ceiling of the chain or the
-// cap. reaches is the ε of the chain afterwards.
+// overdrawn returns the refusal if cost is more than what is left under the ceiling of the chain or
+// the cap. reaches is the ε of the chain afterwards.
 func (p *person) overdrawn(t *terms, m moment, r request, cost, reaches int) *api.Refusal {
 	reserved := 0
 	for _, h := range p.held {
@@ -790,7 +787,7 @@ func (p *person) overdrawn(t *terms, m moment, r request, cost, reaches int) *ap
 	return &refusal
 }
 
-// orLess adds to a refusal the highest level below a request's that would not be refused.
+// orLess adds to a refusal the highest lower level that would not be refused.
 func orLess(refusal *api.Refusal, r request, refused func(r request) *api.Refusal) *api.Refusal {
 	if refusal == nil || refusal.Remedy == "enrolling" {
 		return refusal
@@ -807,13 +804,14 @@ func orLess(refusal *api.Refusal, r request, refused func(r request) *api.Refusa
 	return refusal
 }
 
-// undrawable is the refusal of a response, unless it is recorded, or lies below the current one.
+// undrawable returns the refusal of a response that is neither recorded nor below the current
+// level.
 func (p *person) undrawable(t *terms, m moment, r request) *api.Refusal {
 	try := func(r request) *api.Refusal { return p.undrawn(t, m, r) }
 	return orLess(try(r), r, try)
 }
 
-// undrawn is the refusal without what would do instead.
+// undrawn returns the refusal without an alternative.
 func (p *person) undrawn(t *terms, m moment, r request) *api.Refusal {
 	if refusal := p.absent(r); refusal != nil {
 		return refusal
@@ -825,8 +823,8 @@ func (p *person) undrawn(t *terms, m moment, r request) *api.Refusal {
 	return p.overdrawn(t, m, r, r.epsilon-current, r.epsilon)
 }
 
-// unsaleable is the refusal of an order. What would do instead is on offer: what the buyer holds
-// may not be any more.
+// unsaleable returns the refusal of an order. Its alternative is a level on offer, although the
+// buyer may hold one that is no longer on offer.
 func (p *person) unsaleable(t *terms, m moment, r request) *api.Refusal {
 	try := func(r request) *api.Refusal { return p.unsold(t, m, r) }
 	refusal, offered := try(r), inTenths(p.under(t, vote).Limit())
@@ -834,7 +832,7 @@ func (p *person) unsaleable(t *terms, m moment, r request) *api.Refusal {
 	return orLess(refusal, r, try)
 }
 
-// unsold is the refusal without what would do instead.
+// unsold returns the refusal without an alternative.
 func (p *person) unsold(t *terms, m moment, r request) *api.Refusal {
 	if refusal := p.absent(r); refusal != nil {
 		return refusal
@@ -876,13 +874,13 @@ func count(buyers uint8) (n int) {
 	return n
 }
 
-// unanswerable is the refusal of an answer about a panel that the object belongs to.
+// unanswerable returns the refusal of an answer about a panel with the object.
 func (p *person) unanswerable(t *terms, m moment, r request) *api.Refusal {
 	try := func(r request) *api.Refusal { return p.unanswered(t, m, r) }
 	return orLess(try(r), r, try)
 }
 
-// unanswered is the refusal without what would do instead.
+// unanswered returns the refusal without an alternative.
 func (p *person) unanswered(t *terms, m moment, r request) *api.Refusal {
 	current := top(p.answers)
 	if r.epsilon <= current {
@@ -894,8 +892,8 @@ func (p *person) unanswered(t *terms, m moment, r request) *api.Refusal {
 	return p.overdrawn(t, m, r, r.epsilon-current, top(p.levels[vote]))
 }
 
-// gone is the refusal of a reservation that cannot be carried out any more.
-func (p *person) gone(t *terms, number uint64, r request) *api.Refusal {
+// uncapturable returns the refusal for a reservation that cannot be captured any more.
+func (p *person) uncapturable(t *terms, number uint64, r request) *api.Refusal {
 	if refusal := p.absent(r); refusal != nil {
 		return refusal
 	}
@@ -903,12 +901,12 @@ func (p *person) gone(t *terms, number uint64, r request) *api.Refusal {
 	if at >= 0 && p.held[at].out {
 		return &api.Refusal{Reason: api.Withdrawn, Asked: tenths(r.epsilon), Remedy: "nothing"}
 	}
-	return p.takenBack(t, r)
+	return p.shortOfBudget(t, r)
 }
 
-// takenBack is the refusal of a reservation whose budget is not there any more, because terms have
-// changed.
-func (p *person) takenBack(t *terms, r request) *api.Refusal {
+// shortOfBudget returns the refusal of a reservation whose budget is no longer there, because terms
+// have changed.
+func (p *person) shortOfBudget(t *terms, r request) *api.Refusal {
 	cost := rest(r.epsilon, top(p.levels[vote]))
 	short := func(reason api.Reason, ceiling, spent int) *api.Refusal {
 		if rest(ceiling, spent) >= cost {
@@ -925,7 +923,7 @@ func (p *person) takenBack(t *terms, r request) *api.Refusal {
 	return short(api.ObjectCap, p.cap, p.spent())
 }
 
-// unwilling is the refusal of other terms.
+// unwilling returns the refusal of other terms.
 func (p *person) unwilling(r request) *api.Refusal {
 	if !p.was[vote] {
 		return &api.Refusal{Reason: api.NotEnrolled, Remedy: "enrolling"}
@@ -940,8 +938,8 @@ func (p *person) unwilling(r request) *api.Refusal {
 	return refusal
 }
 
-// otherwise is the refusal to enrol somebody on other terms than it is under.
-func (p *person) otherwise(question int) *api.Refusal {
+// differingTerms returns the refusal to enroll an object whose terms differ.
+func (p *person) differingTerms(question int) *api.Refusal {
 	switch {
 	case p.cap != most && (p.was[vote] || p.was[diary]):
 		return &api.Refusal{Reason: api.CapDiffers, Ceiling: tenths(p.cap), Spent: tenths(p.spent()), Asked: tenths(most), Remedy: "terms"}
@@ -951,8 +949,8 @@ func (p *person) otherwise(question int) *api.Refusal {
 	return nil
 }
 
-// show adds a response to levels, or compares it with the one that is there. Of either, value and
-// event may be unknown. A new one is of an event behind last, and one that was there is not.
+// show adds a response to levels, or compares it with the one at its ε. Value and event of either
+// may be unknown. The event of a new response is after last, and that of an existing one is not.
 func show(levels []level, shown level, last uint64) ([]level, bool) {
 	at, found := find(levels, shown.epsilon)
 	if !found {
@@ -972,7 +970,7 @@ func show(levels []level, shown level, last uint64) ([]level, bool) {
 	return levels, true
 }
 
-// method is how a response at an ε comes about.
+// method returns how a response at an ε is made.
 func method(levels []level, epsilon int) string {
 	at, found := find(levels, epsilon)
 	switch {

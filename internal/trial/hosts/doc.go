@@ -1,30 +1,30 @@
-// Package hosts holds no code of its own: its tests let processes be hosts of one ledger, whose
-// journal is in PostgreSQL, each with a file and keys of its own. One is stopped, taken over from,
-// and woken; its disk is destroyed at any instant; there is a long way between two of them, which
-// is cut; somebody is forgotten while the other host has not heard of them yet. What anybody was
-// told must be there, for good, and once.
+// Package hosts tests processes that are hosts of one ledger with a journal in PostgreSQL. Each
+// host has its own file and keys. A host is stopped, another takes over, and the first is resumed;
+// its disk is destroyed at any instant; the network between two distant hosts is cut; an object is
+// forgotten before the other host knows of it. Every reported result must stay, once. The package
+// holds no code of its own.
 //
 // # Histories
 //
-// The histories let many clients use one ledger at the same time, write down what each was told and
-// when, and look for an order of all calls, one after the other, in which a ledger of one client
-// would have told them the same: Herlihy and Wing's linearizability, checked by
+// In a history, many clients use one ledger at the same time, and record each result with its
+// times. Then the test searches for an order of all calls, one after the other, in which a ledger
+// with one client returns the same results. This is Herlihy and Wing's linearizability, checked by
 // github.com/anishathalye/porcupine.
 //
-// The order is looked for object by object, with a request about several objects as one call for
-// each. Linearizability is a local property, so for requests about one object this is as good as
-// looking at all together. That a request about several is whole or nothing shows in what it says
-// of each; that it saw all of them at one moment does not. Refusals must have a place in the order
-// too, with every number in them.
+// The search is done object by object, with a request about several objects as one call for each.
+// Linearizability is a local property, so for requests about one object this equals a search over
+// all objects together. Whether a request about several objects is whole or nothing shows in its
+// result for each object. Whether it saw all of them at one moment is not checked. Refusals must
+// have a place in the order too, with every number in them.
 //
-// With two seeds of three a checkpoint begins behind every commit, and with one of them the file is
-// compacted all the time.
+// With two of three seeds, a checkpoint begins after every commit. With one of these two, the file
+// is also compacted all the time.
 //
 // A quick form runs with all other tests. The long form runs if SLUICE_LONG is set in the
 // environment:
 //
 //	SLUICE_LONG=1 go test -timeout 12h -v ./internal/trial/hosts
 //
-// SLUICE_SEED makes it run one seed only. What the clients ask for follows from the seed (but for
-// the numbers of reservations); who comes first does not.
+// SLUICE_SEED selects one seed. The requests of the clients follow from the seed, except the
+// numbers of reservations. The order in which they arrive does not.
 package hosts

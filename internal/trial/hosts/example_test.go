@@ -22,7 +22,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
 )
 
-// openHere opens the ledger on host a, as a standby. Host b may have it, or go on with it.
+// openHere opens the ledger on host a, as a standby. Host b may lead, or take over.
 func openHere(ctx context.Context, dir, database, b string) (*ledger.Ledger, error) {
 	own, err := keyholder.OpenDirectory(filepath.Join(dir, "keys")) // closed with the process
 	if err != nil {
@@ -40,7 +40,7 @@ func openHere(ctx context.Context, dir, database, b string) (*ledger.Ledger, err
 		Addr: ":7443", Handler: keyholder.Handler(own), TLSConfig: certificates,
 		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second,
 	}
-	go server.ListenAndServeTLS("", "") // b asks here for keys, and puts its own
+	go server.ListenAndServeTLS("", "") // host b gets keys from here, and stores its own
 
 	return ledger.Open(ctx, filepath.Join(dir, "panel.db"), ledger.Options{
 		Standby: true,
@@ -50,8 +50,8 @@ func openHere(ctx context.Context, dir, database, b string) (*ledger.Ledger, err
 	})
 }
 
-// mutual reads the certificate of this host, and that of the authority which has signed those of
-// all.
+// mutual reads the certificate of this host, and the certificate of the authority that signed those
+// of all hosts.
 func mutual(dir string) (*tls.Config, error) {
 	own, err := tls.LoadX509KeyPair(filepath.Join(dir, "host.pem"), filepath.Join(dir, "host.key"))
 	if err != nil {
@@ -63,25 +63,25 @@ func mutual(dir string) (*tls.Config, error) {
 	}
 	authority := x509.NewCertPool()
 	if !authority.AppendCertsFromPEM(text) {
-		return nil, errors.New("authority.pem holds no certificate")
+		return nil, errors.New("read authority.pem: it has no certificate")
 	}
 	return keyholder.Mutual(own, authority), nil
 }
 
-// What the documentation shows works.
-func TestTheExampleOfTheDocumentation(t *testing.T) {
+// The example in the documentation works.
+func TestExampleOfTheDocumentation_Works(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Standby(t, "one")
-	s.Waits(t, "one")
+	s.SetSynchronous(t, "one")
 	dir := testenv.TempDir(t)
 	newFile(t, filepath.Join(dir, "panel.db"))
 	authority := pgtest.NewAuthority(t)
 	authority.Files(dir, "a")
-	b := setting{Dir: filepath.Join(dir, "b"), Name: "b", Database: s.Address("postgres"), Listen: free(t), Peers: map[string]string{"a": "https://127.0.0.1:7443"}}
+	b := setting{Dir: filepath.Join(dir, "b"), Name: "b", Database: s.Address("postgres"), Listen: freeAddress(t), Peers: map[string]string{"a": "https://127.0.0.1:7443"}}
 	check.Must(t, os.Mkdir(b.Dir, 0o700))
 	authority.Files(b.Dir, "b")
 	start(t, b)
-	keys := directoryOfKeys(t)
+	keys := newKeyDirectory(t)
 	l := check.Value(ledger.Open(t.Context(), filepath.Join(dir, "panel.db"), ledger.Options{Journal: pgjournal.For(pgjournal.Options{
 		Database: s.Address("postgres"), Host: "a", Keys: keys, Others: []keyholder.Holder{keys},
 	})}))(t)

@@ -21,17 +21,17 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// told is a deed with one person, in the course of two ticks.
-type told struct {
+// timedDeed is a deed with one object, between two ticks.
+type timedDeed struct {
 	call, till int64
 	deed
 }
 
-// history makes told deeds one, behind an enrolment in both questions.
-func history(t *testing.T, all ...told) (operations []porcupine.Operation) {
+// history returns the deeds as operations, after an enrollment in both questions.
+func history(t *testing.T, all ...timedDeed) (operations []porcupine.Operation) {
 	t.Helper()
 	rules := check.Value(newTerms(0, lifetime))(t)
-	enrolled := []told{
+	enrolled := []timedDeed{
 		{1, 2, deed{what: toEnroll, request: request{question: vote}, first: 1, last: 2, tally: []int{1, 0}}},
 		{3, 4, deed{what: toEnroll, request: request{question: diary}, first: 3, last: 4, tally: []int{1, 0}}},
 	}
@@ -47,8 +47,8 @@ func history(t *testing.T, all ...told) (operations []porcupine.Operation) {
 	return operations
 }
 
-// The checker must know a right history from one that is nearly right.
-func TestTheCheckerTellsRightFromWrong(t *testing.T) {
+// The checker accepts right histories, and rejects histories that are nearly right.
+func TestCheckOrder_SmallHistories_AcceptsOnlyRightOnes(t *testing.T) {
 	ask := func(question, epsilon int) request { return request{question: question, epsilon: epsilon} }
 	release := func(question, epsilon int, value string, event uint64) deed {
 		return deed{what: toRelease, request: ask(question, epsilon), shown: level{value: value, event: event}}
@@ -87,99 +87,99 @@ func TestTheCheckerTellsRightFromWrong(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		right bool
-		all   []told
+		all   []timedDeed
 	}{
-		{"a response read after it was shown", true, []told{{5, 6, release(vote, 5, "yes", 6)}, {7, 8, look(5, "yes", 6)}}},
-		{"a response not read after it was shown", false, []told{{5, 6, release(vote, 5, "yes", 6)}, {7, 8, look(5, "", 0)}}},
-		{"a response not read while it is drawn", true, []told{{5, 8, release(vote, 5, "yes", 6)}, {6, 7, look(5, "", 0)}}},
-		{"a response read while it is drawn", true, []told{{5, 8, release(vote, 5, "yes", 6)}, {6, 7, look(5, "yes", 6)}}},
-		{"a response read, and then not, while it is drawn", false, []told{{5, 10, release(vote, 5, "yes", 6)}, {6, 7, look(5, "yes", 6)}, {8, 9, look(5, "", 0)}}},
-		{"a response read that nobody drew", false, []told{{5, 6, look(5, "yes", 4)}}},
-		{"two responses at one ε", false, []told{{5, 6, release(vote, 5, "yes", 6)}, {7, 8, release(vote, 5, "no", 6)}}},
-		{"one response at one ε, drawn twice", false, []told{{5, 6, release(vote, 5, "yes", 6)}, {7, 8, release(vote, 5, "yes", 8)}}},
-		{"a first draw for many, read twice", true, []told{{5, 6, raise}, {7, 8, look(5, "no", 6)}, {9, 10, look(5, "no", 6)}}},
-		{"a first draw for many, read as two", false, []told{{5, 6, raise}, {7, 8, look(5, "no", 6)}, {9, 10, look(5, "yes", 6)}}},
-		{"a draw with an event that was there", false, []told{{5, 6, raise}, {7, 8, release(vote, 9, "yes", 6)}}},
-		{"a refusal of what is too much", true, []told{{5, 6, release(vote, 20, "yes", 6)}, {7, 8, overCap(6, 20, 6)}}},
-		{"a refusal of what fits", false, []told{{5, 6, release(vote, 19, "yes", 6)}, {7, 8, overCap(6, 19, 6)}}},
-		{"a refusal before there was a reason", false, []told{{5, 6, overCap(6, 20, 6)}, {7, 8, release(vote, 20, "yes", 6)}}},
-		{"a refusal while the reason comes about", true, []told{{5, 8, overCap(6, 20, 6)}, {6, 7, release(vote, 20, "yes", 6)}}},
-		{"a refusal with another sum", false, []told{{5, 6, release(vote, 20, "yes", 6)}, {7, 8, overCap(6, 19, 6)}}},
-		{"more than the cap", false, []told{{5, 6, release(vote, 20, "yes", 6)}, {7, 8, release(diary, 6, "no", 8)}}},
-		{"more than the cap, at the same time", false, []told{{5, 8, release(vote, 20, "yes", 6)}, {6, 7, release(diary, 6, "no", 8)}}},
-		{"an upgrade at the difference", true, []told{{5, 6, sell(1, 5, 35, "raise", 7, 5, 8)}, {7, 8, sell(1, 10, 35, "raise", 11, 9, 12)}}},
-		{"an upgrade at the full price", false, []told{{5, 6, sell(1, 5, 35, "raise", 7, 5, 8)}, {7, 8, sell(1, 10, 70, "raise", 11, 9, 12)}}},
-		{"a resale to a second buyer", true, []told{{5, 6, sell(1, 5, 35, "raise", 7, 5, 8)}, {7, 8, sell(2, 5, 35, "resale", 7, 9, 12)}}},
-		{"a third holder of two", false, []told{{5, 6, sell(1, 5, 35, "raise", 7, 5, 8)}, {7, 8, sell(2, 5, 35, "resale", 7, 9, 12)}, {9, 10, sell(0, 5, 35, "resale", 7, 13, 15)}}},
-		{"sales not in the order of the log", false, []told{{5, 6, sell(1, 10, 70, "raise", 11, 9, 12)}, {7, 8, sell(2, 5, 35, "degrade", 7, 5, 8)}}},
-		{"a reservation carried out", true, []told{{5, 6, reserve}, {7, 8, commit}}},
-		{"a reservation carried out twice", false, []told{{5, 6, reserve}, {7, 8, commit}, {9, 10, commit}}},
-		{"a reservation gone too early", false, []told{{5, 6, reserve}, {7, 8, at(late, 40, 49)}}},
-		{"a reservation that may have expired", true, []told{{5, 6, reserve}, {7, 8, at(late, 40, 50)}}},
-		{"an upgrade at the new price, less what was paid", true, []told{{5, 6, sell(1, 5, 35, "raise", 7, 5, 8)}, {7, 8, terms(most, true, false, 9)}, {9, 10, sell(1, 10, 55, "raise", 13, 11, 14)}}},
-		{"an upgrade at the old price", false, []told{{5, 6, sell(1, 5, 35, "raise", 7, 5, 8)}, {7, 8, terms(most, true, false, 9)}, {9, 10, sell(1, 10, 35, "raise", 13, 11, 14)}}},
-		{"either, while terms change", true, []told{{5, 6, sell(1, 5, 35, "raise", 7, 5, 8)}, {7, 10, terms(most, true, false, 13)}, {8, 9, sell(1, 10, 35, "raise", 11, 9, 12)}}},
-		{"more without consent", false, []told{{5, 6, terms(most, true, false, 5)}, {7, 8, terms(most, false, false, 7)}}},
-		{"more with consent", true, []told{{5, 6, terms(most, true, false, 5)}, {7, 8, terms(most, false, true, 7)}}},
-		{"a higher cap without consent", false, []told{{5, 6, terms(lessInAll, false, false, 5)}, {7, 8, terms(most, false, false, 7)}}},
-		{"more than a lower cap", false, []told{{5, 6, terms(lessInAll, false, false, 5)}, {7, 8, release(vote, 19, "yes", 9)}}},
-		{"a reservation at its old price", true, []told{{5, 6, reserve}, {7, 8, terms(most, true, false, 9)}, {9, 10, after(commit, 12, 11, 13)}}},
-		{"a reservation whose budget is taken back", true, []told{{5, 6, hold}, {7, 8, terms(most, true, false, 9)}, {9, 10, short}}},
-		{"a reservation whose budget is not", false, []told{{5, 6, hold}, {7, 8, terms(lessInAll, false, false, 9)}, {9, 10, short}}},
-		{"a sale after a withdrawal", false, []told{{5, 6, deed{what: toWithdraw}}, {7, 8, sell(1, 5, 35, "raise", 7, 5, 8)}}},
+		{"a response read after it was shown", true, []timedDeed{{5, 6, release(vote, 5, "yes", 6)}, {7, 8, look(5, "yes", 6)}}},
+		{"a response not read after it was shown", false, []timedDeed{{5, 6, release(vote, 5, "yes", 6)}, {7, 8, look(5, "", 0)}}},
+		{"a response not read while it is drawn", true, []timedDeed{{5, 8, release(vote, 5, "yes", 6)}, {6, 7, look(5, "", 0)}}},
+		{"a response read while it is drawn", true, []timedDeed{{5, 8, release(vote, 5, "yes", 6)}, {6, 7, look(5, "yes", 6)}}},
+		{"a response read, and then not, while it is drawn", false, []timedDeed{{5, 10, release(vote, 5, "yes", 6)}, {6, 7, look(5, "yes", 6)}, {8, 9, look(5, "", 0)}}},
+		{"a response read that was never drawn", false, []timedDeed{{5, 6, look(5, "yes", 4)}}},
+		{"two responses at one ε", false, []timedDeed{{5, 6, release(vote, 5, "yes", 6)}, {7, 8, release(vote, 5, "no", 6)}}},
+		{"one response at one ε, drawn twice", false, []timedDeed{{5, 6, release(vote, 5, "yes", 6)}, {7, 8, release(vote, 5, "yes", 8)}}},
+		{"a first draw for many, read twice", true, []timedDeed{{5, 6, raise}, {7, 8, look(5, "no", 6)}, {9, 10, look(5, "no", 6)}}},
+		{"a first draw for many, read as two", false, []timedDeed{{5, 6, raise}, {7, 8, look(5, "no", 6)}, {9, 10, look(5, "yes", 6)}}},
+		{"a draw with an event that was there", false, []timedDeed{{5, 6, raise}, {7, 8, release(vote, 9, "yes", 6)}}},
+		{"a refusal of what is too much", true, []timedDeed{{5, 6, release(vote, 20, "yes", 6)}, {7, 8, overCap(6, 20, 6)}}},
+		{"a refusal of what fits", false, []timedDeed{{5, 6, release(vote, 19, "yes", 6)}, {7, 8, overCap(6, 19, 6)}}},
+		{"a refusal before there was a reason", false, []timedDeed{{5, 6, overCap(6, 20, 6)}, {7, 8, release(vote, 20, "yes", 6)}}},
+		{"a refusal while the reason comes about", true, []timedDeed{{5, 8, overCap(6, 20, 6)}, {6, 7, release(vote, 20, "yes", 6)}}},
+		{"a refusal with another sum", false, []timedDeed{{5, 6, release(vote, 20, "yes", 6)}, {7, 8, overCap(6, 19, 6)}}},
+		{"more than the cap", false, []timedDeed{{5, 6, release(vote, 20, "yes", 6)}, {7, 8, release(diary, 6, "no", 8)}}},
+		{"more than the cap, at the same time", false, []timedDeed{{5, 8, release(vote, 20, "yes", 6)}, {6, 7, release(diary, 6, "no", 8)}}},
+		{"an upgrade at the difference", true, []timedDeed{{5, 6, sell(1, 5, 35, "raise", 7, 5, 8)}, {7, 8, sell(1, 10, 35, "raise", 11, 9, 12)}}},
+		{"an upgrade at the full price", false, []timedDeed{{5, 6, sell(1, 5, 35, "raise", 7, 5, 8)}, {7, 8, sell(1, 10, 70, "raise", 11, 9, 12)}}},
+		{"a resale to a second buyer", true, []timedDeed{{5, 6, sell(1, 5, 35, "raise", 7, 5, 8)}, {7, 8, sell(2, 5, 35, "resale", 7, 9, 12)}}},
+		{"a third holder of two", false, []timedDeed{{5, 6, sell(1, 5, 35, "raise", 7, 5, 8)}, {7, 8, sell(2, 5, 35, "resale", 7, 9, 12)}, {9, 10, sell(0, 5, 35, "resale", 7, 13, 15)}}},
+		{"sales not in the order of the log", false, []timedDeed{{5, 6, sell(1, 10, 70, "raise", 11, 9, 12)}, {7, 8, sell(2, 5, 35, "degrade", 7, 5, 8)}}},
+		{"a reservation captured", true, []timedDeed{{5, 6, reserve}, {7, 8, commit}}},
+		{"a reservation captured twice", false, []timedDeed{{5, 6, reserve}, {7, 8, commit}, {9, 10, commit}}},
+		{"a reservation gone too early", false, []timedDeed{{5, 6, reserve}, {7, 8, at(late, 40, 49)}}},
+		{"a reservation that may have expired", true, []timedDeed{{5, 6, reserve}, {7, 8, at(late, 40, 50)}}},
+		{"an upgrade at the new price, less what was paid", true, []timedDeed{{5, 6, sell(1, 5, 35, "raise", 7, 5, 8)}, {7, 8, terms(most, true, false, 9)}, {9, 10, sell(1, 10, 55, "raise", 13, 11, 14)}}},
+		{"an upgrade at the old price", false, []timedDeed{{5, 6, sell(1, 5, 35, "raise", 7, 5, 8)}, {7, 8, terms(most, true, false, 9)}, {9, 10, sell(1, 10, 35, "raise", 13, 11, 14)}}},
+		{"either, while terms change", true, []timedDeed{{5, 6, sell(1, 5, 35, "raise", 7, 5, 8)}, {7, 10, terms(most, true, false, 13)}, {8, 9, sell(1, 10, 35, "raise", 11, 9, 12)}}},
+		{"more without consent", false, []timedDeed{{5, 6, terms(most, true, false, 5)}, {7, 8, terms(most, false, false, 7)}}},
+		{"more with consent", true, []timedDeed{{5, 6, terms(most, true, false, 5)}, {7, 8, terms(most, false, true, 7)}}},
+		{"a higher cap without consent", false, []timedDeed{{5, 6, terms(lessInAll, false, false, 5)}, {7, 8, terms(most, false, false, 7)}}},
+		{"more than a lower cap", false, []timedDeed{{5, 6, terms(lessInAll, false, false, 5)}, {7, 8, release(vote, 19, "yes", 9)}}},
+		{"a reservation at its old price", true, []timedDeed{{5, 6, reserve}, {7, 8, terms(most, true, false, 9)}, {9, 10, after(commit, 12, 11, 13)}}},
+		{"a reservation whose budget was lowered", true, []timedDeed{{5, 6, hold}, {7, 8, terms(most, true, false, 9)}, {9, 10, short}}},
+		{"a reservation whose budget was not lowered", false, []timedDeed{{5, 6, hold}, {7, 8, terms(lessInAll, false, false, 9)}, {9, 10, short}}},
+		{"a sale after a withdrawal", false, []timedDeed{{5, 6, deed{what: toWithdraw}}, {7, 8, sell(1, 5, 35, "raise", 7, 5, 8)}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			err := checkOrder(history(t, test.all...))
 			check.That(t, !test.right || err == nil, "%v", err)
-			check.That(t, test.right || err != nil && strings.Contains(err.Error(), byOrder), "found nothing: %v", err)
+			check.That(t, test.right || err != nil && strings.Contains(err.Error(), byOrder), "want an error about the order, got %v", err)
 		})
 	}
 }
 
-// What is printed of a wrong history is what is wrong with it.
-func TestAWrongHistoryIsCutShort(t *testing.T) {
+// A wrong history is shortened to the calls that are wrong.
+func TestShorten_WrongHistory_KeepsTheFault(t *testing.T) {
 	show := func(epsilon int, event uint64) deed {
 		return deed{what: toReadLevel, request: request{question: vote, epsilon: epsilon}, found: event > 0, shown: level{value: "yes", event: event}}
 	}
-	all := []told{{5, 6, deed{what: toRelease, request: request{question: vote, epsilon: 5}, shown: level{value: "yes", event: 6}}}}
+	all := []timedDeed{{5, 6, deed{what: toRelease, request: request{question: vote, epsilon: 5}, shown: level{value: "yes", event: 6}}}}
 	for n := range int64(20) {
-		all = append(all, told{10 + 2*n, 11 + 2*n, show(5, 6)})
+		all = append(all, timedDeed{10 + 2*n, 11 + 2*n, show(5, 6)})
 	}
-	all = append(all, told{100, 101, show(7, 6)}) // nobody drew that
+	all = append(all, timedDeed{100, 101, show(7, 6)}) // this response was never drawn
 	for n := range int64(20) {
-		all = append(all, told{110 + 2*n, 111 + 2*n, show(9, 0)})
+		all = append(all, timedDeed{110 + 2*n, 111 + 2*n, show(9, 0)})
 	}
 	cut := shorten(history(t, all...))
-	check.That(t, len(cut) == 4 && cut[3].Input.(*deed).epsilon == 7, "cut to %v", cut)
+	check.That(t, len(cut) == 4 && cut[3].Input.(*deed).epsilon == 7, "shortened to %v", cut)
 }
 
-// patience is how long the order of the calls about one object is looked for. It takes
-// milliseconds, but for many that wait at a time for a takeover.
-func patience() time.Duration { return time.Duration(testenv.Scale(1, 10)) * time.Minute }
+// searchLimit is the time limit of the search for an order of the calls about one object. A search
+// takes milliseconds, except with many calls that wait for a takeover at the same time.
+func searchLimit() time.Duration { return time.Duration(testenv.Scale(1, 10)) * time.Minute }
 
-// check looks for everything that is wrong with a history.
-func (x *trial) check(ctx context.Context) error {
-	once := x.once(ctx)
-	x.checkSales(once)
-	faults := append(x.faults, x.checkBooks(ctx, once)...)
-	for _, operations := range x.partitions(once) {
+// check returns everything that is wrong with a history.
+func (tr *trial) check(ctx context.Context) error {
+	once := tr.once(ctx)
+	tr.checkSales(once)
+	faults := append(tr.faults, tr.checkBooks(ctx, once)...)
+	for _, operations := range tr.partitions(once) {
 		if err := checkOrder(operations); err != nil {
 			faults = append(faults, err)
 		}
 		if len(faults) > 3 {
-			break // it is wrong enough
+			break // enough faults
 		}
 	}
 	return errors.Join(faults...)
 }
 
-// once makes one record of all calls with the same key that were carried out: it happened once,
-// after the first of them began and before anybody was told. Refused calls stay as they are:
-// nothing came of them. Those that were given up count with one that was carried out later, because
-// they may have done it. A reservation that a repetition was told is not open was granted before.
-func (x *trial) once(ctx context.Context) (all []record) {
+// once returns one record for all executed calls with the same key. The call happened once, after
+// the first of them began and before the first result. Refused calls stay as they are, because they
+// changed nothing. A canceled call counts together with a later executed one, because it may have
+// executed the request. A reservation that a repetition reports as not open was granted earlier.
+func (tr *trial) once(ctx context.Context) (all []record) {
 	done, given, closed := map[int]record{}, map[int]int64{}, []record(nil)
-	for _, r := range x.told {
+	for _, r := range tr.records {
 		was, repeated := done[r.number]
 		switch {
 		case errors.Is(r.err, context.Canceled):
@@ -187,14 +187,14 @@ func (x *trial) once(ctx context.Context) (all []record) {
 				given[r.number] = r.from
 			}
 		case !r.decided():
-			x.fault("call %d, %s: %w", r.number, r.what, r.err)
+			tr.fault("call %d, %s: unexpected error: %w", r.number, r.what, r.err)
 		case r.what == toReserve && errors.Is(r.err, &api.ReservationError{}):
 			all, closed = append(all, r), append(closed, r)
-		case r.err != nil, r.mereReading():
+		case r.err != nil, r.isRead():
 			all = append(all, r)
 		case repeated:
 			if !reflect.DeepEqual(was.reply, r.reply) {
-				x.fault("call %d, %s, came to two things:\n%v\n%v", r.number, r.what, was.reply, r.reply)
+				tr.fault("call %d, %s, returned two results:\n%v\n%v", r.number, r.what, was.reply, r.reply)
 			}
 			was.from, was.till = min(was.from, r.from), min(was.till, r.till)
 			done[r.number] = was
@@ -204,9 +204,9 @@ func (x *trial) once(ctx context.Context) (all []record) {
 	}
 	for _, r := range closed {
 		granted, found := done[r.number]
-		if !found { // only a call that was given up can have granted it
+		if !found { // only a canceled call can have granted it
 			granted = r
-			granted.reply.Reservation, granted.err = x.reservationOf(ctx, r.err), nil
+			granted.reply.Reservation, granted.err = tr.reservationOf(ctx, r.err), nil
 		}
 		granted.till = min(granted.till, r.till)
 		done[r.number] = granted
@@ -221,24 +221,24 @@ func (x *trial) once(ctx context.Context) (all []record) {
 	return all
 }
 
-// reservationOf reads the reservation that is not open, by the error that says so.
-func (x *trial) reservationOf(ctx context.Context, told error) api.Reservation {
+// reservationOf reads the reservation that an error reports as not open.
+func (tr *trial) reservationOf(ctx context.Context, notOpen error) api.Reservation {
 	var closed *api.ReservationError
-	errors.As(told, &closed)
-	r, err := x.real.Reservation(ctx, closed.Number)
+	errors.As(notOpen, &closed)
+	r, err := tr.real.Reservation(ctx, closed.Number)
 	if err != nil || r.State == "open" && closed.State != "expired" {
-		x.fault("%v, and it is read as %+v, %w", told, r, err)
+		tr.fault("the error is %v, and the reservation is read as %+v, %w", notOpen, r, err)
 	}
 	return r
 }
 
-// mereReading tells whether a call changes nothing, so that each repetition is a call of its own.
-func (r *record) mereReading() bool {
+// isRead returns whether a call changes nothing. Then each repetition is a call of its own.
+func (r *record) isRead() bool {
 	return slices.Contains([]string{toRead, toReadLevel, toQuote, toReceipt}, r.what)
 }
 
-// checkSales compares sales with what they delivered.
-func (x *trial) checkSales(all []record) {
+// checkSales compares sales with their deliveries.
+func (tr *trial) checkSales(all []record) {
 	numbers := map[uint64]int{}
 	for _, r := range all {
 		if r.err != nil || r.what != toSell && r.what != toCommit {
@@ -250,33 +250,33 @@ func (x *trial) checkSales(all []record) {
 		}
 		s := r.reply.Sale
 		if sum != s.Price || s.Objects != uint64(len(r.reply.Deliveries)) || len(r.reply.Deliveries)+len(s.Refused) < len(r.objects) {
-			x.fault("call %d: the sale is %+v and delivers %+v", r.number, s, r.reply.Deliveries)
+			tr.fault("call %d: the sale %+v does not match its deliveries %+v", r.number, s, r.reply.Deliveries)
 		}
 		if !r.partial && len(r.reply.Deliveries) != len(r.objects) {
-			x.fault("call %d: a whole order of %d objects delivers %+v", r.number, len(r.objects), r.reply.Deliveries)
+			tr.fault("call %d: a whole order of %d objects delivers %+v", r.number, len(r.objects), r.reply.Deliveries)
 		}
 		if other, taken := numbers[s.Number]; taken {
-			x.fault("calls %d and %d came to the same sale, %d", other, r.number, s.Number)
+			tr.fault("calls %d and %d returned the same sale, %d", other, r.number, s.Number)
 		}
 		numbers[s.Number] = r.number
 	}
 }
 
-// checkBooks compares the ledger's sums with what was told, and lets an auditor look at it.
-func (x *trial) checkBooks(ctx context.Context, all []record) (faults []error) {
+// checkBooks compares the sums of the ledger with the replies, and audits the ledger.
+func (tr *trial) checkBooks(ctx context.Context, all []record) (faults []error) {
 	sales, revenue := uint64(0), int64(0)
 	for _, r := range all {
 		if r.err == nil && (r.what == toSell || r.what == toCommit) {
 			sales, revenue = sales+1, revenue+r.reply.Sale.Price
 		}
 	}
-	sums, err := x.real.Stats(ctx)
+	sums, err := tr.real.Stats(ctx)
 	if err != nil || sums.Sales != sales || sums.Revenue != revenue {
-		faults = append(faults, fmt.Errorf("%d sales of %d in all were told; the books: %+v, %w", sales, revenue, sums, err))
+		faults = append(faults, fmt.Errorf("the replies have %d sales with a revenue of %d; the ledger has %+v, %w", sales, revenue, sums, err))
 	}
 	ahead := uint64(0)
-	found, err := x.real.Verify(ctx, api.VerifyRequest{Report: func(p api.Finding) {
-		if p.Kind == "clock" { // it has jumped back
+	found, err := tr.real.Verify(ctx, api.VerifyRequest{Report: func(p api.Finding) {
+		if p.Kind == "clock" { // the clock was set back
 			ahead++
 			return
 		}
@@ -288,23 +288,23 @@ func (x *trial) checkBooks(ctx context.Context, all []record) (faults []error) {
 	return faults
 }
 
-// partitions returns the calls about each object, in the order of their names.
-func (x *trial) partitions(all []record) (parts [][]porcupine.Operation) {
+// partitions returns the calls about each object, sorted by the names of the objects.
+func (tr *trial) partitions(all []record) (parts [][]porcupine.Operation) {
 	byObject := map[string][]porcupine.Operation{}
-	early := int64(0) // the log has come at least so far
-	behind := 0       // the calls that early stands for
+	early := int64(0) // a lower bound of the log's time
+	passed := 0       // the calls that early includes
 	inOrder := slices.SortedFunc(slices.Values(all), func(a, b record) int { return cmp.Compare(a.from, b.from) })
 	for _, r := range inOrder {
-		for ; all[behind].till < r.from; behind++ {
-			if all[behind].leavesEvents() {
-				early = max(early, slices.Min(x.clock.during(all[behind].from, all[behind].till)))
+		for ; all[passed].till < r.from; passed++ {
+			if all[passed].leavesEvents() {
+				early = max(early, slices.Min(tr.clock.during(all[passed].from, all[passed].till)))
 			}
 		}
-		clocks := x.clock.during(r.from, r.till)
-		log := [2]int64{max(early, slices.Min(clocks)), x.clock.latest(r.till)}
+		clocks := tr.clock.during(r.from, r.till)
+		log := [2]int64{max(early, slices.Min(clocks)), tr.clock.latest(r.till)}
 		for _, name := range r.objects {
 			d := r.deed(name)
-			d.terms, d.clocks, d.log = &x.terms[r.cohort], clocks, log
+			d.terms, d.clocks, d.log = &tr.terms[r.cohort], clocks, log
 			byObject[name] = append(byObject[name], porcupine.Operation{ClientId: r.client, Input: d, Call: r.from, Return: r.till})
 		}
 	}
@@ -314,8 +314,8 @@ func (x *trial) partitions(all []record) (parts [][]porcupine.Operation) {
 	return parts
 }
 
-// leavesEvents tells whether the log has events of a call, with a time of their own.
-func (r *record) leavesEvents() bool { return r.err == nil && !r.mereReading() }
+// leavesEvents returns whether a call has written events, which have times.
+func (r *record) leavesEvents() bool { return r.err == nil && !r.isRead() }
 
 // deed returns what a call did with one object.
 func (r *record) deed(name string) *deed {
@@ -334,56 +334,56 @@ func (r *record) deed(name string) *deed {
 			d.number = closed.Number
 		}
 	default:
-		d.tell(r, len(r.objects) == 1)
+		d.addReply(r, len(r.objects) == 1)
 	}
 	return d
 }
 
-// tell adds what a call that was carried out told about an object, which may have been the only
-// one.
-func (d *deed) tell(r *record, alone bool) {
-	switch told := r.reply; d.what {
+// addReply adds what the reply of an executed call contains about an object, which may have been
+// the only one.
+func (d *deed) addReply(r *record, alone bool) {
+	switch got := r.reply; d.what {
 	case toEnroll:
-		d.first, d.last, d.tally = told.Enrolled.First, told.Enrolled.Last, []int{told.Enrolled.Enrolled, told.Enrolled.Already}
-		d.refusal = refusalOf(told.Enrolled.Refused, d.object)
+		d.first, d.last, d.tally = got.Enrolled.First, got.Enrolled.Last, []int{got.Enrolled.Enrolled, got.Enrolled.Already}
+		d.refusal = refusalOf(got.Enrolled.Refused, d.object)
 	case toTerms:
-		n := told.Changed
+		n := got.Changed
 		d.first, d.last, d.tally, d.refusal = n.First, n.Last, []int{n.Changed, n.Unchanged}, refusalOf(n.Refused, d.object)
 	case toRelease:
-		d.shown.value, d.shown.event = told.Response.Value, told.Response.Event
+		d.shown.value, d.shown.event = got.Response.Value, got.Response.Event
 	case toRaise:
-		n := told.Raised
+		n := got.Raised
 		d.first, d.last, d.tally, d.refusal = n.First, n.Last, []int{n.Drawn, n.Reused, n.Derived}, refusalOf(n.Refused, d.object)
 	case toAdvance:
-		d.first, d.last, d.tally = told.Advanced.First, told.Advanced.Last, []int{0, 0, 0}
-		for _, one := range told.Advanced.Questions {
+		d.first, d.last, d.tally = got.Advanced.First, got.Advanced.Last, []int{0, 0, 0}
+		for _, one := range got.Advanced.Questions {
 			d.tally, d.refusal = []int{one.Raised, one.Unchanged, len(one.Refused)}, refusalOf(one.Refused, d.object)
 		}
 	case toQuote:
-		d.refusal = refusalOf(told.Quote.Refused, d.object)
+		d.refusal = refusalOf(got.Quote.Refused, d.object)
 		if alone {
-			d.price = told.Quote.Price
+			d.price = got.Quote.Price
 		}
 	case toReserve:
-		n := told.Reservation
+		n := got.Reservation
 		d.number, d.first, d.last, d.refusal = n.Number, n.First, n.Last, refusalOf(n.Refused, d.object)
 		d.expires = int64(n.Expires.Sub(opening()) / time.Minute)
 		if alone {
 			d.price = n.Price
 		}
 	case toSell, toCommit:
-		d.first, d.last, d.refusal = told.Sale.First, told.Sale.Last, refusalOf(told.Sale.Refused, d.object)
-		for _, one := range told.Deliveries {
+		d.first, d.last, d.refusal = got.Sale.First, got.Sale.Last, refusalOf(got.Sale.Refused, d.object)
+		for _, one := range got.Deliveries {
 			if one.Object == d.object {
 				d.shown.value, d.shown.event, d.price, d.method = one.Value, one.Event, one.Price, one.Method
 			}
 		}
 	case toAnswer:
-		d.shown.value, d.shown.event, d.price = told.Answer.Answer, told.Answer.Event, int64(inTenths(told.Answer.Charged))
+		d.shown.value, d.shown.event, d.price = got.Answer.Answer, got.Answer.Event, int64(inTenths(got.Answer.Charged))
 	case toRead:
-		d.state = &told.Object
+		d.state = &got.Object
 	case toReadLevel:
-		for _, one := range told.Responses {
+		for _, one := range got.Responses {
 			if one.Object == d.object {
 				d.found, d.shown.value, d.shown.event = true, one.Value, one.Event
 			}
@@ -391,18 +391,18 @@ func (d *deed) tell(r *record, alone bool) {
 	}
 }
 
-// checkOrder looks for an order of the calls about one object. If there is none, the error tells
-// the shortest history found that has none.
+// checkOrder searches for an order of the calls about one object. If there is none, the error lists
+// the shortest wrong history that was found.
 func checkOrder(operations []porcupine.Operation) error {
-	switch porcupine.CheckOperationsTimeout(model(), operations, patience()) {
+	switch porcupine.CheckOperationsTimeout(model(), operations, searchLimit()) {
 	case porcupine.Ok:
 		return nil
 	case porcupine.Unknown:
-		return fmt.Errorf("object %q: no order of %d calls found in %v", operations[0].Input.(*deed).object, len(operations), patience())
+		return fmt.Errorf("object %q: no order of %d calls found in %v", operations[0].Input.(*deed).object, len(operations), searchLimit())
 	}
 	cut := shorten(operations)
 	var out strings.Builder
-	fmt.Fprintf(&out, "object %q: no order of these calls comes to what they were told (%d of %d):",
+	fmt.Fprintf(&out, "object %q: no order of these calls explains their results (%d of %d):",
 		operations[0].Input.(*deed).object, len(cut), len(operations))
 	for _, one := range cut {
 		fmt.Fprintf(&out, "\n  [%d, %d] client %d %v", one.Call, one.Return, one.ClientId, one.Input)
@@ -410,12 +410,11 @@ func checkOrder(operations []porcupine.Operation) error {
 	return errors.New(out.String())
 }
 
-// shorten returns the shortest beginning of a wrong history that is wrong, without the readings and
-// refusals that do not matter. What changes something stays: without it, others would be wrong that
-// are right.
+// shorten returns the shortest wrong beginning of a history, without reads and refusals that do not
+// matter. Calls that change something stay, because without them right results would be wrong.
 func shorten(operations []porcupine.Operation) []porcupine.Operation {
 	wrong := func(some []porcupine.Operation) bool {
-		return porcupine.CheckOperationsTimeout(model(), some, patience()/10) == porcupine.Illegal
+		return porcupine.CheckOperationsTimeout(model(), some, searchLimit()/10) == porcupine.Illegal
 	}
 	slices.SortFunc(operations, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
 	low, high := 0, len(operations) // operations[:high] is wrong
@@ -427,7 +426,7 @@ func shorten(operations []porcupine.Operation) []porcupine.Operation {
 		}
 	}
 	cut := slices.Clone(operations[:high])
-	deadline := time.Now().Add(patience()) // what is long by then stays long: it is wrong all the same
+	deadline := time.Now().Add(searchLimit()) // a longer history is wrong all the same
 	for i := len(cut) - 1; i >= 0 && time.Now().Before(deadline); i-- {
 		if less := slices.Delete(slices.Clone(cut), i, i+1); cut[i].Input.(*deed).reads() && wrong(less) {
 			cut = less
@@ -436,7 +435,7 @@ func shorten(operations []porcupine.Operation) []porcupine.Operation {
 	return cut
 }
 
-// What a request may do.
+// The kinds of calls.
 const (
 	toEnroll    = "enroll"
 	toWithdraw  = "withdraw"
@@ -454,37 +453,37 @@ const (
 	toTerms     = "terms"
 )
 
-// deed is what a request did with one object, as far as anybody was told.
+// deed is what a request did with one object, as far as the reply shows it.
 type deed struct {
 	request
 	what   string
 	call   int    // the number of the request
-	object string // its name
+	object string // the name
 	terms  *terms
-	all    bool   // the request is for all who take part
-	clocks window // when it was decided
+	all    bool   // the request is for all objects
+	clocks window // the times at which it may have been decided
 	log    [2]int64
 
-	// What came of it.
+	// The result.
 	failed      bool         // the request was refused, because of this object or another
 	unknown     bool         // ErrUnknown
 	notReserved bool         // ReservationError
 	refusal     *api.Refusal // of this object, without its name
-	first, last uint64       // the events of the request, if they were told
-	shown       level        // of one response; value "" if there is none
-	found       bool         // whether there is one, of a read
+	first, last uint64       // the events of the request, if they are known
+	shown       level        // the response; value "" if there is none
+	found       bool         // for a read: there is a response
 	method      string
-	price       int64  // −1 if it is not told of this object alone
-	number      uint64 // of a reservation
+	price       int64  // −1 if it is not known for this object alone
+	number      uint64 // of the reservation
 	expires     int64
-	tally       []int // of a request for many: how many objects came out each way
+	tally       []int // for a request for many: the number of objects with each outcome
 	state       *api.ObjectState
 }
 
-// window are the times that a clock showed in the course of a call.
+// window is the times that a clock showed during a call.
 type window []int64
 
-// String is a line of a history.
+// String returns the deed as a line of a history.
 func (d *deed) String() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "call %d: %s %s", d.call, d.what, d.object)
@@ -533,7 +532,7 @@ func (d *deed) String() string {
 	return out.String()
 }
 
-// reads tells whether a deed leaves everything as it was.
+// reads returns whether a deed changes nothing.
 func (d *deed) reads() bool {
 	switch d.what {
 	case toQuote, toRead, toReadLevel:
@@ -542,8 +541,7 @@ func (d *deed) reads() bool {
 	return d.failed || d.unknown || d.notReserved
 }
 
-// next returns the states that a deed may leave, if it is done in this one and comes to what was
-// told.
+// next returns the states after a deed, if it is executed in state p and has the recorded result.
 func (d *deed) next(p *person) (all []*person) {
 	for _, m := range d.moments(p) {
 		q, ok := d.at(p, m)
@@ -554,7 +552,7 @@ func (d *deed) next(p *person) (all []*person) {
 	return all
 }
 
-// moments are all moments in the course of a call that may make a difference.
+// moments returns all moments during a call that may make a difference.
 func (d *deed) moments(p *person) (all []moment) {
 	logs := []int64{d.log[0]}
 	for _, h := range p.held {
@@ -570,7 +568,7 @@ func (d *deed) moments(p *person) (all []moment) {
 	return all
 }
 
-// at does a deed at a moment, and tells whether it comes to what was told.
+// at executes a deed at a moment, and returns whether it has the recorded result.
 func (d *deed) at(p *person, m moment) (*person, bool) {
 	switch d.what {
 	case toEnroll:
@@ -606,13 +604,13 @@ func (d *deed) at(p *person, m moment) (*person, bool) {
 			q.settle(d.number)
 		}
 	default:
-		ok = d.carryOut(&q)
+		ok = d.execute(&q)
 	}
 	q.last = max(q.last, d.last)
 	return &q, ok
 }
 
-// follows tells whether the events of a deed come behind those before it.
+// follows returns whether the events of a deed come after earlier ones.
 func (d *deed) follows(p *person) bool { return d.first == 0 || d.first > p.last }
 
 func (d *deed) refusalOf(p *person, m moment) *api.Refusal {
@@ -620,7 +618,7 @@ func (d *deed) refusalOf(p *person, m moment) *api.Refusal {
 	case toSell, toReserve, toQuote:
 		return p.unsaleable(d.terms, m, d.request)
 	case toCommit:
-		return p.gone(d.terms, d.number, d.request)
+		return p.uncapturable(d.terms, d.number, d.request)
 	case toAnswer:
 		return p.unanswerable(d.terms, m, d.request)
 	}
@@ -631,15 +629,15 @@ func (d *deed) isRefusal(want *api.Refusal) bool {
 	if want == nil || d.refusal == nil {
 		return want == d.refusal
 	}
-	told := *d.refusal
-	if told.Why != "" && told.Reason == api.NeedsConsent {
-		told.Why = "" // for people
+	got := *d.refusal
+	if got.Why != "" && got.Reason == api.NeedsConsent {
+		got.Why = "" // a text for people
 	}
-	return *want == told
+	return *want == got
 }
 
-// carryOut does what nobody refuses.
-func (d *deed) carryOut(p *person) bool {
+// execute changes the state as a call that is not refused does.
+func (d *deed) execute(p *person) bool {
 	switch d.what {
 	case toRelease:
 		return d.respond(p)
@@ -669,7 +667,8 @@ func (d *deed) respond(p *person) (ok bool) {
 	return ok
 }
 
-// raise draws a response without telling which. tally is how many were drawn, recorded and derived.
+// raise draws a response without returning it. tally is the number of drawn, recorded and derived
+// ones.
 func (d *deed) raise(p *person) bool {
 	way := 2
 	switch method(p.levels[d.question], d.epsilon) {
@@ -689,7 +688,7 @@ func (d *deed) answer(p *person) (ok bool) {
 	return ok && d.price == int64(cost)
 }
 
-// owed is the price of an order, by one of the two policies: nobody pays twice.
+// owed returns the price of an order under one of the two policies, less what was paid.
 func (d *deed) owed(p *person, dear bool) int64 {
 	if d.epsilon <= p.heldBy(d.buyer) {
 		return 0
@@ -727,9 +726,9 @@ func (p *person) settle(number uint64) bool {
 	return found
 }
 
-// enroll takes somebody in. tally is how many are new and how many were there before.
+// enroll enrolls an object. tally is the number of new and of known objects.
 func (d *deed) enroll(p *person) (*person, bool) {
-	if !d.isRefusal(p.otherwise(d.question)) {
+	if !d.isRefusal(p.differingTerms(d.question)) {
 		return p, false
 	}
 	if d.failed || d.refusal != nil {
@@ -744,8 +743,8 @@ func (d *deed) enroll(p *person) (*person, bool) {
 	return &q, d.tally[way] > 0 && d.follows(p)
 }
 
-// changeTerms puts somebody under other terms. tally is how many changed, and how many were under
-// these.
+// changeTerms changes the terms of an object. tally is the number of changed and of unchanged
+// objects.
 func (d *deed) changeTerms(p *person) (*person, bool) {
 	if !d.isRefusal(p.unwilling(d.request)) {
 		return p, false
@@ -774,7 +773,8 @@ func (d *deed) withdraw(p *person) (*person, bool) {
 	return &q, true
 }
 
-// advance draws what the policy releases. tally is how many rose, stayed and were refused.
+// advance draws what the policy releases. tally is the number of raised, unchanged and refused
+// objects.
 func (d *deed) advance(p *person, m moment) (*person, bool) {
 	if !p.in[d.question] {
 		return p, d.refusal == nil
@@ -802,7 +802,7 @@ func (d *deed) cancel(p *person) (*person, bool) {
 	return &q, q.settle(d.number) != d.notReserved
 }
 
-// readLevel compares the response at one ε, or that there is none.
+// readLevel compares the response at one ε, or its absence.
 func (d *deed) readLevel(p *person) (*person, bool) {
 	if _, found := find(p.levels[d.question], d.epsilon); !found || !d.found {
 		return p, found == d.found
@@ -883,16 +883,16 @@ func model() porcupine.Model {
 	return many.ToModel()
 }
 
-// clock is one that the tests set, forwards and back, and that remembers what it showed.
+// clock is a clock that the tests set forwards and back. It remembers its times.
 type clock struct {
-	ticks   *atomic.Int64 // the order of all that happens in a history
+	ticks   *atomic.Int64 // the order of all events of a history
 	now     atomic.Int64  // in minutes since the opening
 	mu      sync.Mutex
 	changes []change
 }
 
-// change is a time that a clock showed, at the earliest from one tick on and at the latest until
-// another.
+// change is a time that a clock showed, from one tick at the earliest until another one at the
+// latest.
 type change struct{ from, until, shown int64 }
 
 func newClock(ticks *atomic.Int64) *clock {
@@ -911,7 +911,7 @@ func (c *clock) set(shown int64) {
 	c.changes[len(c.changes)-2].until = c.ticks.Add(1)
 }
 
-// during returns what the clock may have shown between two ticks.
+// during returns the times that the clock may have shown between two ticks.
 func (c *clock) during(from, until int64) (shown window) {
 	for _, one := range slices.Backward(c.changes) {
 		if one.until < from {

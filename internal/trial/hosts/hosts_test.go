@@ -40,10 +40,10 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// What the environment tells a process that is to be something else than the tests.
+// Variables of the environment that make the test program a host or a relay.
 const (
 	asHost  = "SLUICE_HOSTS_HOST"  // a setting as JSON
-	asRelay = "SLUICE_HOSTS_RELAY" // "from to trip": where to listen, where to lead, how long a round trip takes
+	asRelay = "SLUICE_HOSTS_RELAY" // "from to trip": the address to listen on, the address to connect to, and the time of a round trip
 )
 
 func TestMain(m *testing.M) {
@@ -80,39 +80,39 @@ func runRelay(text string) error {
 	return nil
 }
 
-// setting is what a host is told of the world.
+// setting is the configuration of a host.
 type setting struct {
-	Dir      string            // of its own: panel.db, keys/, and the certificate
+	Dir      string            // the directory with panel.db, keys/ and the certificate
 	Name     string            // of the host
-	Database string            // the address
-	Listen   string            // where it shows its keys
-	Peers    map[string]string // the URLs of the others, by name
+	Database string            // the connection string
+	Listen   string            // the address at which it serves its keys
+	Peers    map[string]string // the URLs of the other hosts, by name
 	Timeout  time.Duration
 }
 
-// file is where the ledger of a host is.
+// file returns the path of the ledger of a host.
 func (s setting) file() string { return filepath.Join(s.Dir, "panel.db") }
 
-// command is what a host is to do.
+// command is a command to a host.
 type command struct {
 	ID      int
 	Do      string // "open", "follow", "take over", "events", "health", "release", "forget", "compact", "verify", "close"
 	Key     string
 	Object  string
 	Epsilon string
-	Limit   time.Duration // when to give up; 0 for never
+	Limit   time.Duration // the time limit; 0 for none
 }
 
-// said is what came of it.
-type said struct {
+// answer is the result of a command.
+type answer struct {
 	ID    int
-	Kind  string // of the error; "" if it went well
+	Kind  string // the kinds of the error; "" if there is none
 	Text  string
-	Value string // of a response
+	Value string // the value of a response
 	Event uint64
 }
 
-// process is a host.
+// process is a host, in its own process.
 type process struct {
 	setting
 	options pgjournal.Options
@@ -123,7 +123,7 @@ type process struct {
 	out  *json.Encoder
 }
 
-// runHost is the life of a host: it shows its keys, and does what it is told.
+// runHost is the main function of a host: it serves its keys, and executes commands.
 func runHost(text string, in io.Reader, out io.Writer) error {
 	p := &process{out: json.NewEncoder(out)}
 	if err := json.Unmarshal([]byte(text), &p.setting); err != nil {
@@ -153,19 +153,19 @@ func runHost(text string, in io.Reader, out io.Writer) error {
 	server := &http.Server{Handler: keyholder.Handler(own), ReadHeaderTimeout: time.Second}
 	defer server.Close()
 	go func() { _ = server.Serve(listener) }()
-	p.say(said{Kind: "ready"})
+	p.report(answer{Kind: "ready"})
 	for lines := bufio.NewScanner(in); lines.Scan(); {
 		var c command
 		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
 			return err
 		}
-		p.wait.Go(func() { p.obey(c) })
+		p.wait.Go(func() { p.execute(c) })
 	}
 	p.wait.Wait()
 	return nil
 }
 
-// certificates reads those of the host.
+// certificates reads the certificates of the host.
 func (p *process) certificates() (*tls.Config, error) {
 	own, err := tls.LoadX509KeyPair(filepath.Join(p.Dir, "host.pem"), filepath.Join(p.Dir, "host.key"))
 	if err != nil {
@@ -174,18 +174,18 @@ func (p *process) certificates() (*tls.Config, error) {
 	text, err := os.ReadFile(filepath.Join(p.Dir, "authority.pem"))
 	pool := x509.NewCertPool()
 	if err == nil && !pool.AppendCertsFromPEM(text) {
-		err = errors.New("no authority")
+		err = errors.New("read authority.pem: it has no certificate")
 	}
 	return keyholder.Mutual(own, pool), err
 }
 
-func (p *process) say(s said) {
+func (p *process) report(s answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_ = p.out.Encode(s) // whom would it tell
+	_ = p.out.Encode(s) // there is nowhere to report an error
 }
 
-// kinds are the errors that the tests tell apart.
+// kinds lists the errors that the tests distinguish.
 func kinds() map[string]error {
 	return map[string]error{
 		"stopped": api.ErrStopped, "held": &journal.HeldError{}, "no key": keyholder.ErrNoKey, "lost": journal.ErrLost, "journal": api.ErrJournal,
@@ -193,7 +193,7 @@ func kinds() map[string]error {
 	}
 }
 
-func (p *process) obey(c command) {
+func (p *process) execute(c command) {
 	ctx := context.Background()
 	if c.Limit > 0 {
 		var cancel context.CancelFunc
@@ -211,31 +211,31 @@ func (p *process) obey(c command) {
 		slices.Sort(all)
 		out.Kind, out.Text = strings.Join(append(all, "error"), " "), err.Error()
 	}
-	p.say(out)
+	p.report(out)
 }
 
-func (p *process) do(ctx context.Context, c command) (out said, err error) {
+func (p *process) do(ctx context.Context, c command) (out answer, err error) {
 	p.mu.Lock()
 	l := p.now
 	p.mu.Unlock()
 	switch c.Do {
 	case "open", "follow":
-		return out, p.have(ledgertest.OpenApart(p.file(), ledger.Options{Standby: c.Do == "follow", Journal: pgjournal.For(p.options)}))
+		return out, p.keep(ledgertest.OpenApart(p.file(), ledger.Options{Standby: c.Do == "follow", Journal: pgjournal.For(p.options)}))
 	case "take over":
-		return out, p.have(l.TakeOver(ctx))
+		return out, p.keep(l.TakeOver(ctx))
 	case "events":
 		s, err := l.Stats(ctx)
-		return said{Event: s.Events}, err
+		return answer{Event: s.Events}, err
 	case "health":
 		h, err := l.Health(ctx)
-		return said{Value: h.Host.Leader, Event: h.Host.Lag}, err
+		return answer{Value: h.Host.Leader, Event: h.Host.Lag}, err
 	case "release":
 		epsilon, err := privacy.ParseEpsilon(c.Epsilon)
 		if err != nil {
 			return out, err
 		}
 		r, err := l.Release(ctx, api.ReleaseRequest{Key: c.Key, Question: "vote", Object: c.Object, Epsilon: epsilon, TrueValue: "yes"})
-		return said{Value: r.Value, Event: r.Event}, err
+		return answer{Value: r.Value, Event: r.Event}, err
 	case "forget":
 		return out, l.Forget(ctx, api.ObjectRequest{Key: c.Key, Object: c.Object})
 	case "compact":
@@ -245,11 +245,11 @@ func (p *process) do(ctx context.Context, c command) (out said, err error) {
 	case "close":
 		return out, l.Close()
 	}
-	return out, fmt.Errorf("%q: what is that", c.Do)
+	return out, fmt.Errorf("unknown command %q", c.Do)
 }
 
-// have takes a ledger that was opened.
-func (p *process) have(l *ledger.Ledger, err error) error {
+// keep stores a ledger that was opened.
+func (p *process) keep(l *ledger.Ledger, err error) error {
 	if err == nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -267,7 +267,7 @@ func verify(ctx context.Context, l *ledger.Ledger) error {
 	return err
 }
 
-// host is a process that is a host, as the tests see it.
+// host is a host process, as the tests see it.
 type host struct {
 	setting
 	t    testing.TB
@@ -276,21 +276,21 @@ type host struct {
 	next int
 
 	mu      sync.Mutex
-	waiting map[int]chan said
+	waiting map[int]chan answer
 	ended   error
 }
 
-// start starts a host, by way of a command if there is one, such as "ip netns exec name".
+// start starts a host, with a command that runs it if there is one, such as "ip netns exec name".
 func start(t testing.TB, s setting, wrap ...string) *host {
 	t.Helper()
 	text := check.Value(json.Marshal(s))(t)
 	args := append(wrap, os.Args[0])
-	h := &host{setting: s, t: t, cmd: exec.Command(args[0], args[1:]...), waiting: map[int]chan said{}}
+	h := &host{setting: s, t: t, cmd: exec.Command(args[0], args[1:]...), waiting: map[int]chan answer{}}
 	h.cmd.Env = append(os.Environ(), asHost+"="+string(text))
 	h.cmd.Stderr = os.Stderr
 	h.in = check.Value(h.cmd.StdinPipe())(t)
 	out := check.Value(h.cmd.StdoutPipe())(t)
-	ready := make(chan said, 1)
+	ready := make(chan answer, 1)
 	h.waiting[0] = ready
 	check.Must(t, h.cmd.Start())
 	t.Cleanup(h.kill)
@@ -301,10 +301,10 @@ func start(t testing.TB, s setting, wrap ...string) *host {
 	return h
 }
 
-// listen gives what the host says to whoever waits for it.
+// listen passes the answers of the host to the goroutines that wait for them.
 func (h *host) listen(d *json.Decoder) {
 	for {
-		var s said
+		var s answer
 		err := d.Decode(&s)
 		h.mu.Lock()
 		if err != nil {
@@ -323,14 +323,13 @@ func (h *host) listen(d *json.Decoder) {
 	}
 }
 
-// gone is what is said of a host that is no more.
+// gone is the kind of answer for a host that has ended.
 const gone = "gone"
 
-// ask asks for something, and returns where the answer comes. A host that dies answers that it is
-// gone.
-func (h *host) ask(c command) <-chan said {
-	answer := make(chan said, 1)
-	inside := make(chan said, 1)
+// ask sends a command and returns the channel of its answer. If the host ends, the answer is gone.
+func (h *host) ask(c command) <-chan answer {
+	result := make(chan answer, 1)
+	inside := make(chan answer, 1)
 	h.mu.Lock()
 	h.next++
 	c.ID = h.next
@@ -340,82 +339,81 @@ func (h *host) ask(c command) <-chan said {
 	}
 	h.mu.Unlock()
 	if ended {
-		answer <- said{Kind: gone}
-		return answer
+		result <- answer{Kind: gone}
+		return result
 	}
 	text := check.Value(json.Marshal(c))(h.t)
-	_, _ = h.in.Write(append(text, '\n')) // if it is dead, so much is said
+	_, _ = h.in.Write(append(text, '\n')) // an error shows in the answer: the host has ended
 	go func() {
 		s, ok := <-inside
 		if !ok {
-			s = said{ID: c.ID, Kind: gone}
+			s = answer{ID: c.ID, Kind: gone}
 		}
-		answer <- s
+		result <- s
 	}()
-	return answer
+	return result
 }
 
-// do has something done that must go well.
-func (h *host) do(c command) said {
+// do sends a command that must succeed.
+func (h *host) do(c command) answer {
 	h.t.Helper()
 	s := <-h.ask(c)
 	check.Need(h.t, s.Kind == "", "host %s: %s: %s: %s", h.Name, c.Do, s.Kind, s.Text)
 	return s
 }
 
-// fails has something done that must not, and returns why not.
-func (h *host) fails(c command, kind string) said {
+// fails sends a command that must fail with a kind of error, and returns the answer.
+func (h *host) fails(c command, kind string) answer {
 	h.t.Helper()
 	s := <-h.ask(c)
 	check.Need(h.t, slices.Contains(strings.Fields(s.Kind), kind),
-		"host %s: %s: %q, not %q: %s", h.Name, c.Do, s.Kind, kind, s.Text)
+		"host %s: %s: error of kind %q, want %q: %s", h.Name, c.Do, s.Kind, kind, s.Text)
 	return s
 }
 
-// kill ends a host at once.
+// kill kills a host.
 func (h *host) kill() {
 	_ = h.cmd.Process.Signal(syscall.SIGCONT)
 	_ = h.cmd.Process.Kill()
-	_ = h.cmd.Wait() // it was killed
+	_ = h.cmd.Wait() // an error is expected: it was killed
 }
 
-// release is a command that draws something.
+// release returns a command that draws a response.
 func release(n int, epsilon string) command {
 	return command{Do: "release", Key: fmt.Sprint("release ", n, " ", epsilon), Object: fmt.Sprint("person ", n), Epsilon: epsilon}
 }
 
-// toldByKey is what somebody was told, by key.
-type toldByKey struct {
+// answers are the answers of hosts, by command.
+type answers struct {
 	mu  sync.Mutex
-	all map[command]said
+	all map[command]answer
 }
 
-func (t *toldByKey) note(c command, s said) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.all == nil {
-		t.all = map[command]said{}
+func (a *answers) add(c command, s answer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.all == nil {
+		a.all = map[command]answer{}
 	}
-	t.all[c] = s
+	a.all[c] = s
 }
 
-// check asks a host for everything that was told: it must be told again.
-func (t *toldByKey) check(h *host) {
+// check repeats all commands at a host: the answers must be the same.
+func (a *answers) check(h *host) {
 	h.t.Helper()
-	for c, s := range t.all {
+	for c, s := range a.all {
 		if again := h.do(c); again.Value != s.Value || again.Event != s.Event {
-			h.t.Errorf("host %s: %v was %q of event %d, and is %q of event %d", h.Name, c, s.Value, s.Event, again.Value, again.Event)
+			h.t.Errorf("host %s: %v answered %q of event %d, and now %q of event %d", h.Name, c, s.Value, s.Event, again.Value, again.Event)
 		}
 	}
 }
 
-// load has several clients ask a host for releases, until it is told to end, or somebody is told
-// that it cannot.
-func (t *toldByKey) load(h *host, from int) (end func() (failed []said)) {
+// load starts clients that send release commands to a host, until end is called or a command fails.
+func (a *answers) load(h *host, from int) (end func() (failed []answer)) {
 	over := make(chan struct{})
 	var all sync.WaitGroup
 	var mu sync.Mutex
-	var failed []said
+	var failed []answer
 	for client := range 4 {
 		all.Go(func() {
 			for n := from + client; ; n += 4 {
@@ -432,11 +430,11 @@ func (t *toldByKey) load(h *host, from int) (end func() (failed []said)) {
 					mu.Unlock()
 					return
 				}
-				t.note(c, s)
+				a.add(c, s)
 			}
 		})
 	}
-	return func() []said {
+	return func() []answer {
 		close(over)
 		all.Wait()
 		return failed
@@ -445,7 +443,7 @@ func (t *toldByKey) load(h *host, from int) (end func() (failed []said)) {
 
 const hostPeople = 40
 
-// newFile makes a ledger with people in it.
+// newFile creates a ledger with objects.
 func newFile(t testing.TB, path string) (id uuid.UUID) {
 	t.Helper()
 	check.Must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{}))
@@ -460,7 +458,7 @@ func newFile(t testing.TB, path string) (id uuid.UUID) {
 	return id
 }
 
-// copyFile copies the file of a host that nobody writes to.
+// copyFile copies the file of a host that does not run.
 func copyFile(t testing.TB, from, to string) {
 	t.Helper()
 	text := check.Value(os.ReadFile(from))(t)
@@ -473,24 +471,24 @@ func enrollAll(t testing.TB, l *ledger.Ledger, names []string) {
 	check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Cap: check.Eps(t, "900")})))
 }
 
-// directoryOfKeys is an empty directory of keys.
-func directoryOfKeys(t testing.TB) keyholder.Holder {
+// newKeyDirectory returns an empty directory of keys.
+func newKeyDirectory(t testing.TB) keyholder.Holder {
 	t.Helper()
 	d := check.Value(keyholder.OpenDirectory(filepath.Join(testenv.TempDir(t), "keys")))(t)
 	t.Cleanup(func() { check.Must(t, d.Close()) })
 	return d
 }
 
-// free returns an address where nobody listens.
-func free(t testing.TB) string {
+// freeAddress returns an address on which no process listens.
+func freeAddress(t testing.TB) string {
 	t.Helper()
 	l := check.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	return l.Addr().String()
 }
 
-// hostPair are two hosts of one ledger, each with a directory of its own. The first has it open.
-// There may be a third.
+// hostPair is two hosts of one ledger, each with its own directory. Host a has it open. There may
+// be a third host.
 type hostPair struct {
 	a, b, c *host
 }
@@ -500,31 +498,31 @@ func newHostPair(t *testing.T, s *pgtest.Server, database string) *hostPair {
 	return newHosts(t, s.Address(database), "a", "b")
 }
 
-// newHosts starts hosts that are named so, whose database has an address.
+// newHosts starts hosts with these names and one database.
 func newHosts(t *testing.T, database string, names ...string) *hostPair {
 	t.Helper()
 	authority := pgtest.NewAuthority(t)
 	dir := testenv.TempDir(t)
 	at := map[string]string{}
 	for _, name := range names {
-		at[name] = free(t)
+		at[name] = freeAddress(t)
 	}
 	settings := map[string]setting{}
 	for name := range at {
-		x := setting{Dir: filepath.Join(dir, name), Name: name, Database: database, Listen: at[name], Peers: map[string]string{}, Timeout: 20 * time.Second}
+		one := setting{Dir: filepath.Join(dir, name), Name: name, Database: database, Listen: at[name], Peers: map[string]string{}, Timeout: 20 * time.Second}
 		for other, where := range at {
 			if other != name {
-				x.Peers[other] = "https://" + where
+				one.Peers[other] = "https://" + where
 			}
 		}
-		check.Must(t, os.Mkdir(x.Dir, 0o700))
-		authority.Files(x.Dir, name)
-		settings[name] = x
+		check.Must(t, os.Mkdir(one.Dir, 0o700))
+		authority.Files(one.Dir, name)
+		settings[name] = one
 	}
 	newFile(t, settings["a"].file())
 	p := &hostPair{a: start(t, settings["a"]), b: start(t, settings["b"])}
 	p.a.do(command{Do: "open"})
-	copyFile(t, settings["a"].file(), settings["b"].file()) // which names its journal now
+	copyFile(t, settings["a"].file(), settings["b"].file()) // the file names its journal now
 	if c, is := settings["c"]; is {
 		p.c = start(t, c)
 		copyFile(t, settings["a"].file(), c.file())
@@ -532,22 +530,23 @@ func newHosts(t *testing.T, database string, names ...string) *hostPair {
 	return p
 }
 
-// follows has a host follow another one, until it has all there is.
+// follows makes a host follow another one, and waits until it has all events.
 func follows(t testing.TB, h, leader *host) {
 	t.Helper()
 	h.do(command{Do: "follow"})
 	have := leader.do(command{Do: "events"}).Event
-	await(t, h.Name+" has all", func() bool { return h.do(command{Do: "events"}).Event >= have })
+	await(t, h.Name+" has all events", func() bool { return h.do(command{Do: "events"}).Event >= have })
 }
 
-// follow has b follow a, until it has all there is.
+// follow makes b follow a, and waits until it has all events.
 func (p *hostPair) follow(t testing.TB) {
 	t.Helper()
 	follows(t, p.b, p.a)
 }
 
-// With three hosts, the one that has the ledger is killed and comes back as a standby with its own
-// file, whatever the others forget and trim before. What it lacks is destroyed when it has it.
+// Of three hosts, the leader is killed and returns as a standby with its own file, although the
+// others have forgotten an object and trimmed the journal since. Forget completes when it has
+// returned.
 func TestLeader_KilledOfThree_ComesBackAsStandby(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Database(t, "journals")
@@ -555,16 +554,16 @@ func TestLeader_KilledOfThree_ComesBackAsStandby(t *testing.T) {
 		p := newHosts(t, s.Address("journals"), "a", "b", "c")
 		follows(t, p.b, p.a)
 		follows(t, p.c, p.a)
-		var all toldByKey
+		var all answers
 		end := all.load(p.a, 0)
 		time.Sleep(time.Duration(rand.IntN(1500)) * time.Millisecond)
 		p.a.kill()
 		end()
 		p.b.do(command{Do: "take over"})
-		forget := command{Do: "forget", Key: "forget", Object: "person 39", Limit: 3 * time.Second} // c has all within two
+		forget := command{Do: "forget", Key: "forget", Object: "person 39", Limit: 3 * time.Second} // c has all events within two
 		p.b.do(release(1, "700"))
 		if held := p.b.fails(forget, "held"); !strings.Contains(held.Text, "host a had the journal") {
-			t.Errorf("it does not say that it waits for a: %s", held.Text)
+			t.Errorf("the error should name host a, which Forget waits for: %s", held.Text)
 		}
 		p.a = start(t, p.a.setting)
 		follows(t, p.a, p.b)
@@ -586,8 +585,8 @@ func TestLeader_KilledOfThree_ComesBackAsStandby(t *testing.T) {
 	}
 }
 
-// Both hosts say which one has the ledger. The one that was taken over from, and commits nothing,
-// stops when it is asked for its health, and comes back as a standby.
+// Both hosts report which one leads. The old leader, which commits nothing, stops when its health
+// is requested, and returns as a standby.
 func TestHealth_TakenOverFrom_StopsWithoutACommit(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Database(t, "journals")
@@ -599,7 +598,7 @@ func TestHealth_TakenOverFrom_StopsWithoutACommit(t *testing.T) {
 		}
 	}
 	p.b.do(command{Do: "take over"})
-	p.a.do(command{Do: "events"}) // it does not know yet
+	p.a.do(command{Do: "events"}) // it has not noticed the takeover yet
 	fenced := p.a.fails(command{Do: "health"}, "fenced")
 	check.That(t, strings.Contains(fenced.Text, "host b") && strings.Contains(fenced.Kind, "stopped"), "%+v", fenced)
 	p.a.fails(command{Do: "events"}, "stopped")
@@ -609,20 +608,20 @@ func TestHealth_TakenOverFrom_StopsWithoutACommit(t *testing.T) {
 	check.That(t, now.Value == "b", "as a standby: %+v", now)
 }
 
-// A database's connections are cut at any message of a commit while several clients write: nothing
-// that was told is lost or told twice, and the ledger goes on.
+// The connections of a database are cut at any message of a commit while several clients write. No
+// answer is lost or given twice, and the ledger continues.
 func TestHost_ConnectionsBreakAtCommits_LedgerGoesOn(t *testing.T) {
 	s := pgtest.Start(t)
 	proxy := pgtest.NewProxy(t, s)
 	s.Database(t, "journals")
 	p := newHosts(t, proxy.Address("journals"), "a", "b")
 	p.follow(t)
-	var all toldByKey
+	var all answers
 	for n := range testenv.Tries(6, 20, 200) {
 		var left atomic.Int32
 		left.Store(int32(1 + n%5))
 		broke := make(chan struct{})
-		proxy.Rule(func(m pgtest.Message) pgtest.Action {
+		proxy.SetRule(func(m pgtest.Message) pgtest.Action {
 			if m.SQL != "" && !strings.Contains(m.SQL, "UPDATE") && left.Load() > 0 {
 				return pgtest.Pass
 			}
@@ -635,12 +634,12 @@ func TestHost_ConnectionsBreakAtCommits_LedgerGoesOn(t *testing.T) {
 		})
 		end := all.load(p.a, (1+5*n)*hostPeople)
 		<-broke
-		proxy.Rule(nil)
+		proxy.SetRule(nil)
 		for _, failed := range end() {
 			check.Need(t, !strings.Contains(failed.Kind, "stopped") && !strings.Contains(failed.Kind, "uncertain"),
 				"the ledger has stopped: %+v", failed)
 		}
-		all.note(release(n, "899"), p.a.do(release(n, "899")))
+		all.add(release(n, "899"), p.a.do(release(n, "899")))
 	}
 	all.check(p.a)
 	p.b.do(command{Do: "take over"})
@@ -648,30 +647,30 @@ func TestHost_ConnectionsBreakAtCommits_LedgerGoesOn(t *testing.T) {
 	p.b.do(command{Do: "verify"})
 }
 
-// A host is stopped in the midst of its work, and its standby takes over. When it is woken it
-// appends nothing, says so, and nothing that either told is lost, or told twice.
-func TestAHostIsStoppedTakenOverFromAndWoken(t *testing.T) {
+// A host is suspended while it serves, and its standby takes over. When it is resumed it appends
+// nothing and returns the error. No answer of either host is lost or given twice.
+func TestTakeOver_LeaderSuspendedAndResumed_LosesNothing(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Database(t, "journals")
 	for range testenv.Tries(1, 4, 30) {
 		p := newHostPair(t, s, "journals")
 		p.follow(t)
-		var all toldByKey
+		var all answers
 		end := all.load(p.a, 0)
 		time.Sleep(time.Duration(50+rand.IntN(100)) * time.Millisecond)
 		check.Must(t, p.a.cmd.Process.Signal(syscall.SIGSTOP))
 		began := time.Now()
 		p.b.do(command{Do: "take over"})
-		t.Logf("taken over after %v; %d calls were told by then", time.Since(began), len(all.all))
+		t.Logf("taken over after %v; %d answers before that", time.Since(began), len(all.all))
 		endB := all.load(p.b, 10*hostPeople)
 		time.Sleep(50 * time.Millisecond)
 		check.Must(t, p.a.cmd.Process.Signal(syscall.SIGCONT))
 		woken := p.a.fails(release(0, "899"), "stopped")
 		end()
 		check.That(t, strings.Contains(woken.Text, "host b"),
-			"it does not say by whom it was taken over from: %s", woken.Text)
+			"the error should name host b, which has taken over: %s", woken.Text)
 		failed := endB()
-		check.That(t, len(failed) <= 0, "who has taken over: %+v", failed)
+		check.That(t, len(failed) <= 0, "calls of the new leader failed: %+v", failed)
 		all.check(p.b)
 		p.b.do(command{Do: "verify"})
 		p.a.kill()
@@ -679,17 +678,16 @@ func TestAHostIsStoppedTakenOverFromAndWoken(t *testing.T) {
 	}
 }
 
-// A standby takes over under load: nothing that was told is lost or told twice, and it takes at
-// most three seconds, as the median of twenty. Each takes over from the other, and whoever was
-// taken over from follows then.
-func TestTakeoversUnderLoad(t *testing.T) {
+// A standby takes over under load. No answer is lost or given twice. The median of twenty takeovers
+// is at most three seconds. The hosts take over from each other, and the old leader then follows.
+func TestTakeOver_UnderLoad_LosesNothingAndIsFast(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Standby(t, "one")
-	s.Waits(t, "one")
+	s.SetSynchronous(t, "one")
 	s.Database(t, "journals")
 	p := newHostPair(t, s, "journals")
 	p.follow(t)
-	var all toldByKey
+	var all answers
 	var took []time.Duration
 	for n := range testenv.Tries(3, 20, 100) {
 		end := all.load(p.a, n*5*hostPeople)
@@ -711,23 +709,23 @@ func TestTakeoversUnderLoad(t *testing.T) {
 	p.b.do(command{Do: "verify"})
 	slices.Sort(took)
 	median := took[len(took)/2]
-	t.Logf("%d calls told; taken over after %v, as the median of %d, at most %v", len(all.all), median, len(took), took[len(took)-1])
-	check.That(t, len(took) < 20 || median <= 3*time.Second, "a takeover takes %v", median)
+	t.Logf("%d answers; takeovers took a median of %v (of %d), at most %v", len(all.all), median, len(took), took[len(took)-1])
+	check.That(t, len(took) < 20 || median <= 3*time.Second, "the median takeover takes %v, want at most 3 s", median)
 }
 
-// The disk of the host that leads is destroyed at any instant: while it answers, while it forgets,
-// while it has the journal trimmed. Its standby goes on with everything that was told.
-func TestTheDiskOfAHostIsDestroyed(t *testing.T) {
-	t.Parallel() // it waits, mostly
+// The disk of the leader is destroyed at any instant: while it answers, forgets, or trims the
+// journal. Its standby continues with every answer.
+func TestTakeOver_LeaderDiskDestroyed_LosesNothing(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	s := pgtest.Start(t)
 	s.Database(t, "journals")
 	for range testenv.Tries(3, 12, 200) {
 		p := newHostPair(t, s, "journals")
 		p.follow(t)
-		var all toldByKey
+		var all answers
 		end := all.load(p.a, 0)
 		time.Sleep(time.Duration(rand.IntN(60)) * time.Millisecond)
-		forgotten := p.a.ask(command{Do: "forget", Key: "forget", Object: "person 39"}) // has the journal trimmed, as soon as b has a base
+		forgotten := p.a.ask(command{Do: "forget", Key: "forget", Object: "person 39"}) // trims the journal as soon as b has a base
 		time.Sleep(time.Duration(rand.IntN(1800)) * time.Millisecond)
 		p.a.kill()
 		check.Must(t, os.RemoveAll(p.a.Dir))
@@ -736,13 +734,13 @@ func TestTheDiskOfAHostIsDestroyed(t *testing.T) {
 		p.b.do(command{Do: "take over"})
 		for c := range all.all {
 			if c.Object == "person 39" {
-				delete(all.all, c) // who is forgotten, or may be
+				delete(all.all, c) // forgotten, or perhaps forgotten
 			}
 		}
 		all.check(p.b)
 		p.b.do(command{Do: "verify"})
 		rows := s.Exec(t, "journals", "SELECT begin_events, erased_events FROM sluice.heads ORDER BY claimed DESC LIMIT 1")
-		t.Logf("%d calls told; forgetting was %q; the journal begins behind event %s", len(all.all), outcome.Kind, rows[0])
+		t.Logf("%d answers; the result of Forget was %q; the journal begins after event %s", len(all.all), outcome.Kind, rows[0])
 		p.b.kill()
 	}
 }
@@ -751,19 +749,19 @@ func await(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	pgtest.Until(t, what, func() error {
 		if !is() {
-			return fmt.Errorf("not yet")
+			return fmt.Errorf("the condition is not met")
 		}
 		return nil
 	})
 }
 
-// found returns the files below directories that have bytes.
+// found returns the files in directories that contain a text.
 func found(t testing.TB, b string, dirs ...string) (files []string) {
 	t.Helper()
 	for _, dir := range dirs {
 		check.Must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 			if err != nil || !e.Type().IsRegular() {
-				return nil // it is gone
+				return nil // it was removed
 			}
 			text, err := os.ReadFile(path)
 			if err == nil && strings.Contains(string(text), b) {
@@ -775,13 +773,13 @@ func found(t testing.TB, b string, dirs ...string) (files []string) {
 	return files
 }
 
-// Forget waits until a standby has a base that has forgotten as well, and says how far the journal
-// is destroyed. When it returns, no key of what was journaled before is left on either host; and
-// neither the database nor its standby ever held a name in clear.
-func TestForgetWaitsForAnotherBase(t *testing.T) {
+// Forget waits until a standby has a base that has forgotten the object as well, and otherwise
+// returns how far the journal is destroyed. When it returns, no key of earlier journal entries is
+// left on either host. Neither the database nor its standby ever holds a name in clear.
+func TestForget_NoOtherBase_WaitsForStandby(t *testing.T) {
 	s := pgtest.Start(t)
 	standby := s.Standby(t, "one")
-	s.Waits(t, "one")
+	s.SetSynchronous(t, "one")
 	s.Database(t, "journals")
 	p := newHostPair(t, s, "journals")
 	const name = "person 7"
@@ -790,39 +788,39 @@ func TestForgetWaitsForAnotherBase(t *testing.T) {
 	s.Exec(t, "journals", "CREATE TABLE clear (name text); INSERT INTO clear VALUES ('control of the search')")
 	held := p.a.fails(command{Do: "forget", Key: "forget", Object: name, Limit: 300 * time.Millisecond}, "held")
 	for _, words := range []string{"0 other hosts have a base", "up to event"} {
-		check.That(t, strings.Contains(held.Text, words), "it does not say %q: %s", words, held.Text)
+		check.That(t, strings.Contains(held.Text, words), "the error should contain %q: %s", words, held.Text)
 	}
-	keys := p.keys(t)
-	check.Need(t, len(keys) != 0, "there are no keys")
+	keys := p.keyBytes(t)
+	check.Need(t, len(keys) != 0, "the hosts have no keys")
 	forgotten := p.a.ask(command{Do: "forget", Key: "forget", Object: name})
-	p.a.do(release(9, "1")) // work goes on meanwhile
+	p.a.do(release(9, "1")) // other calls continue concurrently
 	select {
 	case s := <-forgotten:
-		t.Fatalf("it has not waited: %+v", s)
+		t.Fatalf("Forget has not waited for the standby: %+v", s)
 	default:
 	}
 	p.follow(t)
 	if s := <-forgotten; s.Kind != "" {
 		t.Fatalf("forget: %+v", s)
 	}
-	s.Streaming(t, "one")
+	s.WaitStreaming(t, "one")
 	s.Exec(t, "postgres", "CHECKPOINT")
-	s.Streaming(t, "one") // a standby writes only up to a checkpoint that it knows of
+	s.WaitStreaming(t, "one") // a standby writes only up to a checkpoint that it knows
 	standby.Exec(t, "postgres", "CHECKPOINT")
 	for _, dir := range []string{s.Data, standby.Data} {
 		for _, part := range []string{"base", "pg_wal"} {
 			check.Need(t, len(found(t, "control of the search", filepath.Join(dir, part))) != 0,
-				"what is in clear is not found in %s of %s", part, dir)
+				"the search does not find a text in clear in %s of %s", part, dir)
 		}
 	}
 	files := found(t, "person ", s.Data, standby.Data)
-	check.That(t, len(files) <= 0, "names lie in clear in %v", files)
+	check.That(t, len(files) <= 0, "names are in clear in %v", files)
 	for file, key := range keys {
 		if files := found(t, key, s.Data, standby.Data, p.a.Dir, p.b.Dir); len(files) > 0 {
-			t.Errorf("the key that was in %s is left in %v", file, files)
+			t.Errorf("the key of %s is still in %v", file, files)
 		}
 	}
-	// What came after it has a key, and is there.
+	// Later entries have another key, and are readable.
 	p.a.kill()
 	check.Must(t, os.RemoveAll(p.a.Dir))
 	p.b.do(command{Do: "take over"})
@@ -830,15 +828,15 @@ func TestForgetWaitsForAnotherBase(t *testing.T) {
 	p.b.do(command{Do: "verify"})
 }
 
-// A file has what its database has lost. It is refused, until somebody has the journal made anew
-// behind it: then nothing that was told is lost.
-func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
+// A file has events that its database has lost. It is refused until Restore creates the journal
+// again after the file. Then no response is lost.
+func TestOpen_FileAheadOfDatabase_IsRefusedUntilRestored(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Database(t, "journals")
 	path := filepath.Join(testenv.TempDir(t), "panel.db")
 	newFile(t, path)
 	o := pgjournal.Options{
-		Database: s.Address("journals"), Host: "a", Keys: directoryOfKeys(t), Others: []keyholder.Holder{directoryOfKeys(t)},
+		Database: s.Address("journals"), Host: "a", Keys: newKeyDirectory(t), Others: []keyholder.Holder{newKeyDirectory(t)},
 	}
 	open := func(restore bool) (*ledger.Ledger, error) {
 		o.Restore = restore
@@ -858,12 +856,12 @@ func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
 	all = append(all, call(0), call(1))
 	backup := s.Backup(t)
 	all = append(all, call(2), call(3))
-	check.Must(t, l.Close()) // all is in the file
+	check.Must(t, l.Close()) // all events are in the file
 	s.Stop(t)
 	backup.Begin(t)
 	o.Database = backup.Address("journals")
 	if _, err := open(false); !errors.Is(err, api.ErrJournal) && !errors.Is(err, journal.ErrLost) {
-		t.Errorf("a database that has less: %v", err)
+		t.Errorf("open with a database that has lost events: %v", err)
 	}
 	l, err := open(true)
 	check.Must(t, err)
@@ -873,14 +871,14 @@ func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
 	check.Must(t, err)
 	for n, was := range all {
 		again := call(n)
-		check.That(t, again == was, "%v was told, and now %v", was, again)
+		check.That(t, again == was, "the response was %v, and is now %v", was, again)
 	}
 	check.Must(t, check.Err(l.Verify(t.Context(), api.VerifyRequest{Report: func(p api.Finding) { t.Errorf("found %+v", p) }})))
 	check.Must(t, l.Close())
 }
 
-// keys returns the bytes of all keys of both hosts, by file.
-func (p *hostPair) keys(t testing.TB) map[string]string {
+// keyBytes returns the bytes of all keys of both hosts, by file.
+func (p *hostPair) keyBytes(t testing.TB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, h := range []*host{p.a, p.b} {
@@ -893,9 +891,9 @@ func (p *hostPair) keys(t testing.TB) map[string]string {
 	return all
 }
 
-// A host hangs, as when its machine swaps: it answers no call, and its connections stay. Of three
-// hosts another one takes over within two seconds, and writes; the one that hung appends nothing
-// when it goes on.
+// A host hangs, as when its machine swaps: it answers no call, and its connections stay open. Of
+// three hosts, another one takes over within two seconds, and writes. The hanging host appends
+// nothing when it continues.
 func TestTakeOver_LeaderOfThreeHangs_TakesTwoSecondsAtMost(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Database(t, "journals")
@@ -904,7 +902,7 @@ func TestTakeOver_LeaderOfThreeHangs_TakesTwoSecondsAtMost(t *testing.T) {
 		p := newHosts(t, s.Address("journals"), "a", "b", "c")
 		follows(t, p.b, p.a)
 		follows(t, p.c, p.a)
-		var all toldByKey
+		var all answers
 		end := all.load(p.a, 0)
 		time.Sleep(time.Duration(50+rand.IntN(1500)) * time.Millisecond)
 		check.Must(t, p.a.cmd.Process.Signal(syscall.SIGSTOP))
@@ -912,7 +910,7 @@ func TestTakeOver_LeaderOfThreeHangs_TakesTwoSecondsAtMost(t *testing.T) {
 		p.b.do(command{Do: "take over"})
 		took = append(took, time.Since(began))
 		c := release(n, "898")
-		all.note(c, p.b.do(c))
+		all.add(c, p.b.do(c))
 		check.Must(t, p.a.cmd.Process.Signal(syscall.SIGCONT))
 		p.a.fails(release(0, "899"), "stopped")
 		end()
@@ -923,14 +921,14 @@ func TestTakeOver_LeaderOfThreeHangs_TakesTwoSecondsAtMost(t *testing.T) {
 	}
 	slices.Sort(took)
 	t.Logf("taken over after %v", took)
-	if fastest := took[0]; fastest > 2*time.Second { // of several: the machine may do something else
-		t.Errorf("a takeover takes %v at least", fastest)
+	if fastest := took[0]; fastest > 2*time.Second { // the fastest, because the machine may be busy
+		t.Errorf("the fastest takeover takes %v, want at most 2 s", fastest)
 	}
 }
 
-// pair are two hosts with a journal in PostgreSQL, which take over from each other while the
-// clients go on. Who has the journal serves all calls, and the other follows; what the first cannot
-// end because it was taken over from, the clients ask of the other.
+// pair is two hosts with a journal in PostgreSQL that take over from each other while clients make
+// calls. The host with the journal serves all calls, and the other follows. Calls that the old
+// leader cannot finish are made again at the new one.
 type pair struct {
 	*trial
 	t       testing.TB
@@ -938,30 +936,30 @@ type pair struct {
 	options ledger.Options
 	files   [2]string
 	keys    [2]keyholder.Holder
-	standby *ledger.Ledger                          // of the other host; nil if that one does not follow
-	alone   bool                                    // nobody follows: who takes over opens a file
-	wrap    func(journal.Follower) journal.Follower // a fault of the journal; nil for none
-	linger  int64                                   // how many calls the old host still gets when the new one is ready
-	most    int                                     // how often one takes over; 0 for no limit
-	before  func()                                  // happens before a host takes over; nil for nothing
+	standby *ledger.Ledger                          // the ledger of the other host; nil if it does not follow
+	alone   bool                                    // no host follows: the new leader opens its file
+	wrap    func(journal.Follower) journal.Follower // adds a fault to the journal; nil for none
+	linger  int64                                   // the number of calls that the old host still gets when the new one is ready
+	most    int                                     // the largest number of takeovers; 0 for no limit
+	before  func()                                  // called before each takeover; nil for nothing
 
 	mu      sync.Mutex
 	changed chan struct{} // closed when another host serves
 	now     *ledger.Ledger
-	host    int // which of them that is
+	host    int // the number of the host that serves
 	began   atomic.Int64
-	taken   int // how often one has taken over
+	taken   int // the number of takeovers
 	failure error
 }
 
-// newPair makes two hosts whose files are copies of one another, of which the first serves.
+// newPair creates two hosts whose files are copies of each other. The first serves.
 func newPair(t testing.TB, s *pgtest.Server, seed uint64, calls int, mix []weight, plan func(*pair)) *pair {
 	t.Helper()
-	x, path, options := planTrial(t, seed, calls, mix)
-	p := &pair{trial: x, t: t, server: s, options: options, changed: make(chan struct{})}
+	tr, path, options := planTrial(t, seed, calls, mix)
+	p := &pair{trial: tr, t: t, server: s, options: options, changed: make(chan struct{})}
 	for i := range p.files {
 		p.files[i] = filepath.Join(filepath.Dir(path), fmt.Sprint("host ", i, ".db"))
-		p.keys[i] = directoryOfKeys(t)
+		p.keys[i] = newKeyDirectory(t)
 	}
 	if plan != nil {
 		plan(p)
@@ -970,12 +968,12 @@ func newPair(t testing.TB, s *pgtest.Server, seed uint64, calls int, mix []weigh
 	var err error
 	p.now, err = p.open(0, false)
 	check.Must(t, err)
-	text, err := os.ReadFile(p.files[0]) // which names its journal, and nobody writes to it
+	text, err := os.ReadFile(p.files[0]) // the file names its journal, and is not written now
 	check.Must(t, err)
 	check.Must(t, os.WriteFile(p.files[1], text, 0o600))
 	check.Must(t, p.follow())
-	x.real, x.ask, x.tidy = p.now, p.ask, p.compactAny
-	x.define(t)
+	tr.real, tr.ask, tr.compactFile = p.now, p.ask, p.compactAny
+	tr.define(t)
 	t.Cleanup(func() {
 		check.Must(t, p.now.Close())
 		if p.standby != nil {
@@ -985,7 +983,7 @@ func newPair(t testing.TB, s *pgtest.Server, seed uint64, calls int, mix []weigh
 	return p
 }
 
-// open opens the ledger on a host, which claims the journal, or follows it.
+// open opens the ledger on a host, as the leader or as a standby.
 func (p *pair) open(host int, standby bool) (*ledger.Ledger, error) {
 	o := p.options
 	o.Standby = standby
@@ -1000,14 +998,14 @@ func (p *pair) open(host int, standby bool) (*ledger.Ledger, error) {
 	return ledgertest.OpenApart(p.files[host], o)
 }
 
-// access are the options of a host.
+// access returns the options of a host's journal.
 func (p *pair) access(host int) pgjournal.Options {
 	return pgjournal.Options{
 		Database: p.server.Address("journals"), Host: fmt.Sprint("host ", host), Keys: p.keys[host], Others: []keyholder.Holder{p.keys[1-host]},
 	}
 }
 
-// follow has the host that does not serve follow the one that does.
+// follow makes the host that does not serve follow the other one.
 func (p *pair) follow() (err error) {
 	if !p.alone {
 		p.standby, err = p.open(1-p.host, true)
@@ -1015,7 +1013,7 @@ func (p *pair) follow() (err error) {
 	return err
 }
 
-// other returns the ledger of the other host, which has the journal now.
+// other makes the other host the leader, and returns its ledger.
 func (p *pair) other() (*ledger.Ledger, error) {
 	if p.alone {
 		return p.open(1-p.host, false)
@@ -1023,7 +1021,7 @@ func (p *pair) other() (*ledger.Ledger, error) {
 	return p.standby.TakeOver(context.Background())
 }
 
-// compactAny compacts the file of who serves. It may be taken over from meanwhile.
+// compactAny compacts the file of the host that serves. Another host may take over during this.
 func (p *pair) compactAny(ctx context.Context) error {
 	l, _, _ := p.serving()
 	if err := l.Compact(ctx, nil); !errors.Is(err, api.ErrStopped) && !errors.Is(err, api.ErrClosed) {
@@ -1032,14 +1030,14 @@ func (p *pair) compactAny(ctx context.Context) error {
 	return nil
 }
 
-// serving returns who serves, and what is closed when that is another one.
+// serving returns the ledger that serves, and a channel that is closed when another one does.
 func (p *pair) serving() (*ledger.Ledger, chan struct{}, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.now, p.changed, p.failure
 }
 
-// takeOver has the other host take over, under load.
+// takeOver makes the other host take over, under load.
 func (p *pair) takeOver() {
 	if p.before != nil {
 		p.before()
@@ -1047,7 +1045,7 @@ func (p *pair) takeOver() {
 	next := 1 - p.host
 	l, err := p.other()
 	if err != nil {
-		p.fault("host %d does not take over: %w", next, err)
+		p.fault("take over with host %d: %w", next, err)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.failure = err
@@ -1068,12 +1066,12 @@ func (p *pair) takeOver() {
 	_ = old.Close() // it may have stopped
 	if p.standby = nil; p.wrap == nil && p.before == nil {
 		if err := p.follow(); err != nil {
-			p.fault("host %d does not follow: %w", 1-next, err)
+			p.fault("follow with host %d: %w", 1-next, err)
 		}
 	}
 }
 
-// run lets the clients do their work, and has a host take over each so many calls.
+// run runs the clients, with a takeover after each so many calls.
 func (p *pair) run(ctx context.Context, every int64) {
 	over, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -1094,8 +1092,7 @@ func (p *pair) run(ctx context.Context, every int64) {
 	<-ended
 }
 
-// ask has a call made of who serves, and if that one was taken over from meanwhile, again of the
-// next.
+// ask makes a call at the host that serves, and again at the next one if another host took over.
 func (p *pair) ask(ctx context.Context, call func(server) error) error {
 	p.began.Add(1)
 	for {
@@ -1112,26 +1109,26 @@ func (p *pair) ask(ctx context.Context, call func(server) error) error {
 	}
 }
 
-// Two hosts take over from each other every few hundred calls, while twelve clients go on: and
-// there is an order in which one host and one client would have been told the same.
-func TestHistoriesAreLinearizableAcrossTwoHosts(t *testing.T) {
+// Two hosts take over from each other every few hundred calls, while twelve clients make calls.
+// There must be an order in which one host and one client would have returned the same.
+func TestHistories_TakeoversBetweenTwoHosts_AreLinearizable(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Database(t, "journals")
 	length := testenv.Tries(1000, 2000, 20_000)
 	for seed := range testenv.Tries(1, 3, 50) {
-		p := newPair(t, s, uint64(seed+1), length, everything(), nil) // with a checkpoint behind every commit, and then the others
+		p := newPair(t, s, uint64(seed+1), length, everything(), nil) // seeds with a checkpoint after every commit come first
 		p.run(t.Context(), 200)
 		err := p.check(t.Context())
 		check.Need(t, err == nil, "seed %d, %d calls: %v", seed, length, err)
-		check.That(t, p.taken >= length/200-2, "the hosts took over %d times only", p.taken)
-		t.Logf("%d calls, %d takeovers", len(p.told), p.taken)
+		check.That(t, p.taken >= length/200-2, "only %d takeovers", p.taken)
+		t.Logf("%d calls, %d takeovers", len(p.records), p.taken)
 	}
 }
 
-// deaf is a journal that takes it for success when somebody else has claimed it.
-type deaf struct{ journal.Follower }
+// unfencedJournal is a journal that reports success although another host has claimed it.
+type unfencedJournal struct{ journal.Follower }
 
-func (d deaf) Append(ctx context.Context, g journal.Group) error {
+func (d unfencedJournal) Append(ctx context.Context, g journal.Group) error {
 	err := d.Follower.Append(ctx, g)
 	if errors.Is(err, journal.ErrFenced) || errors.Is(err, journal.ErrOrder) {
 		err = nil
@@ -1139,15 +1136,15 @@ func (d deaf) Append(ctx context.Context, g journal.Group) error {
 	return err
 }
 
-// unknowing is a holder of keys that forgets how far somebody was told.
-type unknowing struct{ keyholder.Holder }
+// forgetfulKeys is a holder of keys that does not store marks.
+type forgetfulKeys struct{ keyholder.Holder }
 
-func (unknowing) Mark(context.Context, string, keyholder.Mark) error { return nil }
+func (forgetfulKeys) Mark(context.Context, string, keyholder.Mark) error { return nil }
 
-// loses has the database lose the last groups, as one that fails over to a standby that lagged.
-func (p *pair) loses(groups int) {
+// loseGroups deletes the last groups in the database, as a failover to a standby that lags does.
+func (p *pair) loseGroups(groups int) {
 	id := uuid.UUID(mustID(p.t, p.real))
-	// The head is locked first: what somebody appends meanwhile is seen, or comes too late.
+	// The head is locked first, so that a concurrent append is either deleted or comes too late.
 	p.server.Exec(p.t, "journals", fmt.Sprintf(`BEGIN; SELECT 1 FROM sluice.heads WHERE ledger = '%[1]s' FOR UPDATE;
 		WITH last AS (SELECT events, root FROM sluice.frames WHERE ledger = '%[1]s' AND frame = 0 ORDER BY events DESC LIMIT %[2]d),
 			first AS (SELECT * FROM last ORDER BY events LIMIT 1),
@@ -1161,33 +1158,33 @@ func mustID(t testing.TB, l *ledger.Ledger) uuid.UUID {
 	return check.Value(uuid.Parse(l.About().ID))(t)
 }
 
-// A harness that finds nothing may be blind. Hosts that do not hear that they were taken over from,
-// and a database that loses what was told while nobody knows how far that was, are found.
-func TestFaultyTakeoversAreCaught(t *testing.T) {
+// The check finds these faults: a host does not notice a takeover; a database loses reported
+// results, and no host knows how many there were.
+func TestHistory_FaultyTakeovers_AreFound(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Database(t, "journals")
 	for name, plan := range map[string]func(*pair){
-		"nobody hears of a takeover": func(p *pair) {
-			p.wrap, p.linger = func(j journal.Follower) journal.Follower { return deaf{j} }, 60
+		"a host does not notice a takeover": func(p *pair) {
+			p.wrap, p.linger = func(j journal.Follower) journal.Follower { return unfencedJournal{j} }, 60
 		},
-		"the database loses what was told": func(p *pair) {
+		"the database loses reported results": func(p *pair) {
 			for i := range p.keys {
-				p.keys[i] = unknowing{directoryOfKeys(p.t)}
+				p.keys[i] = forgetfulKeys{newKeyDirectory(p.t)}
 			}
-			p.alone, p.before = true, func() { p.loses(5) } // a standby would notice
+			p.alone, p.before = true, func() { p.loseGroups(5) } // a standby would notice
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var err error
 			for seed := uint64(0); seed < faultSeeds && err == nil; seed++ {
-				p := newPair(t, s, 3*seed, 3000, releases(), plan) // without checkpoints behind every commit, which would notice
+				p := newPair(t, s, 3*seed, 3000, releases(), plan) // without checkpoints after every commit, which would notice the fault
 				p.clock.set(int64(len(p.terms) * lifetime))
-				p.most = 1 // the second would notice that its file is ahead, or another history
+				p.most = 1 // a second takeover would notice that its file is ahead, or has another history
 				p.run(t.Context(), 200)
 				err = p.check(t.Context())
 			}
 			if err == nil || !strings.Contains(err.Error(), byOrder) && !strings.Contains(err.Error(), byKey) {
-				t.Fatalf("the fault is not found: %v", err)
+				t.Fatalf("want an error about the order or the key, got %v", err)
 			}
 			t.Logf("%.1000s", err)
 		})

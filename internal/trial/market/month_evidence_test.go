@@ -21,7 +21,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// keys sign the log. The host keeps the first; everybody has the second.
+// keys sign the log. The host keeps the signer, and the public key is known to all.
 type keys struct {
 	signer note.Signer
 	public string
@@ -37,7 +37,7 @@ func newKeys() (k keys, err error) {
 	return k, err
 }
 
-// verifiers is all that somebody who verifies has of the host.
+// verifiers returns what a verifier knows of the host.
 func (k keys) verifiers() (note.Verifiers, error) {
 	verifier, err := note.NewVerifier(k.public)
 	if err != nil {
@@ -46,7 +46,7 @@ func (k keys) verifiers() (note.Verifiers, error) {
 	return note.VerifierList(verifier), nil
 }
 
-// witness is somebody who keeps the newest checkpoint, and does not trust the host.
+// witness keeps the newest checkpoint, and does not trust the host.
 type witness struct {
 	mu     sync.Mutex
 	newest []byte
@@ -60,9 +60,9 @@ func (w *witness) keep(_ context.Context, checkpoint []byte) error {
 	return nil
 }
 
-// proofs is what the people of the market have in the end.
+// proofs are the results of the verifications at the end.
 type proofs struct {
-	receipt, altered evidence.Checked // of the largest sale, as it is and with one answer altered
+	receipt, altered evidence.Checked // of the largest sale, unchanged and with one answer altered
 	sale             evidence.Receipt
 	statement        evidence.Checked // of the person who earned most
 	stated           evidence.Statement
@@ -72,7 +72,7 @@ type proofs struct {
 	again            api.Verification
 }
 
-// prove has everybody verify what they have. The ledger is closed behind it.
+// prove verifies all evidence as its holders do.
 func (m *market) prove(ctx context.Context, b *books) (*proofs, error) {
 	e := &proofs{}
 	verifiers, err := m.keys.verifiers()
@@ -98,7 +98,7 @@ func (m *market) prove(ctx context.Context, b *books) (*proofs, error) {
 	if e.audit, err = m.audit(ctx, verifiers); err != nil {
 		return nil, err
 	}
-	if err := m.ledger.Forget(ctx, api.ObjectRequest{Key: "forget", Object: m.quitter}); err != nil {
+	if err := m.ledger.Forget(ctx, api.ObjectRequest{Key: "forget", Object: m.withdrawn}); err != nil {
 		return nil, err
 	}
 	if err := m.ledger.Compact(ctx, nil); err != nil {
@@ -112,13 +112,13 @@ func (m *market) prove(ctx context.Context, b *books) (*proofs, error) {
 	return e, err
 }
 
-// buyersReceipt returns the receipt of the largest sale that the person who withdrew was part of.
+// buyersReceipt returns the receipt of the largest sale that includes the person who withdrew.
 func (m *market) buyersReceipt(ctx context.Context, b *books) ([]byte, error) {
 	largest := uint64(0)
 	most := 0
 	for _, sale := range b.sales {
 		for _, one := range b.deliveries[sale.Number] {
-			if one.Object == m.quitter && len(b.deliveries[sale.Number]) > most {
+			if one.Object == m.withdrawn && len(b.deliveries[sale.Number]) > most {
 				largest, most = sale.Number, len(b.deliveries[sale.Number])
 			}
 		}
@@ -130,7 +130,7 @@ func (m *market) buyersReceipt(ctx context.Context, b *books) ([]byte, error) {
 	return json.Marshal(receipt)
 }
 
-// verifyAltered turns one answer of a receipt around.
+// verifyAltered changes one answer of a receipt and verifies it.
 func verifyAltered(receipt []byte, verifiers note.Verifiers) (evidence.Checked, error) {
 	r, err := evidence.ReadReceipt(receipt)
 	if err != nil {
@@ -146,7 +146,7 @@ func verifyAltered(receipt []byte, verifiers note.Verifiers) (evidence.Checked, 
 	return r.Verify(verifiers), nil
 }
 
-// audit verifies the whole ledger against the newest checkpoint that the witness has.
+// audit verifies the whole ledger against the newest checkpoint of the witness.
 func (m *market) audit(ctx context.Context, verifiers note.Verifiers) (api.Verification, error) {
 	m.witness.mu.Lock()
 	newest := m.witness.newest
@@ -156,7 +156,7 @@ func (m *market) audit(ctx context.Context, verifiers note.Verifiers) (api.Verif
 
 func (m *market) backupFile() string { return filepath.Join(m.dir, "backup.db") }
 
-// openBackup tries to go on with the backup of day 12, in which the sales since are not recorded.
+// openBackup tries to open the backup of day 12, which lacks the later sales.
 func (m *market) openBackup(verifiers note.Verifiers) (*api.RollbackError, error) {
 	m.witness.mu.Lock()
 	newest := m.witness.newest
@@ -167,16 +167,16 @@ func (m *market) openBackup(verifiers note.Verifiers) (*api.RollbackError, error
 		return rolledBack, nil
 	}
 	if err == nil {
-		err = errors.Join(errors.New("an old backup was opened as if nothing had happened since"), l.Close())
+		err = errors.Join(errors.New("open an old backup with a newer checkpoint: it should be refused"), l.Close())
 	}
 	return nil, err
 }
 
-// check says what of the evidence is not as it should be.
+// check returns an error if some evidence is not as it should be.
 func (e *proofs) check() error {
 	switch {
 	case !e.receipt.OK() || !e.afterwards.OK() || !e.statement.OK():
-		return fmt.Errorf("the evidence is wrong: %v %v %v", e.receipt.Faults, e.afterwards.Faults, e.statement.Faults)
+		return fmt.Errorf("valid evidence does not verify: receipt %v, after forgetting %v, statement %v", e.receipt.Faults, e.afterwards.Faults, e.statement.Faults)
 	case e.altered.OK():
 		return errors.New("an altered receipt verifies")
 	case e.audit.Problems+e.again.Problems > 0:
@@ -191,7 +191,7 @@ func (b *books) person(name string) api.ObjectState {
 	return b.people[i]
 }
 
-// subscriber follows the log and keeps running accounts of its own, from nothing but the events.
+// subscriber follows the log and keeps its own accounts, from the events alone.
 type subscriber struct {
 	last     uint64 // the last event handled
 	accounts map[string]*account
@@ -206,7 +206,7 @@ type account struct {
 	lines   []line
 }
 
-// line is one answer that was drawn or sold; buyer is "" if it was drawn because time had come.
+// line is one answer that was drawn or sold. buyer is "" for a draw by the calendar.
 type line struct {
 	at              time.Time
 	buyer, question string
@@ -230,11 +230,11 @@ func (s *subscriber) start(ctx context.Context, l *ledger.Ledger) (stop func() e
 		if errors.Is(err, context.Canceled) {
 			return nil
 		}
-		return fmt.Errorf("the subscriber: %w", err)
+		return fmt.Errorf("subscriber follows the log: %w", err)
 	}
 }
 
-// catchUp goes on after the last event handled.
+// catchUp handles the events after the last one handled, through a number.
 func (s *subscriber) catchUp(ctx context.Context, l *ledger.Ledger, through uint64) error {
 	if s.last == through {
 		return nil
@@ -242,14 +242,14 @@ func (s *subscriber) catchUp(ctx context.Context, l *ledger.Ledger, through uint
 	return s.follow(ctx, l, through)
 }
 
-// follow handles the events after the last one handled, through a number, or until ctx ends.
+// follow handles the events after the last one handled, through a number or until ctx ends.
 func (s *subscriber) follow(ctx context.Context, l *ledger.Ledger, through uint64) error {
 	for ev, err := range l.Watch(ctx, s.last+1) {
 		if err != nil {
 			return err
 		}
 		if ev.Number != s.last+1 {
-			return fmt.Errorf("event %d came after %d", ev.Number, s.last)
+			return fmt.Errorf("follow the log: event %d came after event %d", ev.Number, s.last)
 		}
 		s.handle(ev)
 		if s.last = ev.Number; s.last == through {
@@ -274,7 +274,7 @@ func (s *subscriber) handle(ev says.Event) {
 	}
 }
 
-// add books one answer. Only the highest level of a question costs.
+// add adds one answer. Only the highest level of a question costs.
 func (a *account) add(n line) {
 	a.lines = append(a.lines, n)
 	a.earned += n.price
@@ -283,7 +283,7 @@ func (a *account) add(n line) {
 	}
 }
 
-// spent adds up the highest levels.
+// spent returns the sum of the highest levels.
 func (a *account) spent() privacy.Epsilon {
 	sum := int64(0)
 	for _, current := range a.current {

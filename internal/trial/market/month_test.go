@@ -34,19 +34,19 @@ const (
 	cobalt = "Cobalt"
 )
 
-// market is the host: it knows the truth, and it opens the ledger.
+// market is the host. It knows the true values, and opens the ledger.
 type market struct {
-	people   health
-	offers   []*offer          // all kinds of terms
-	offerOf  map[string]*offer // by person
-	calendar *calendar
-	ledger   *ledger.Ledger
-	quoted   []api.Quote     // what Atlas was told on day 10
-	reserved api.Reservation // the latest
-	quitter  string          // who withdraws
-	dir      string          // for the ledger and its backup
-	keys     keys
-	witness  witness
+	people    health
+	offers    []*offer          // all kinds of terms
+	offerOf   map[string]*offer // by person
+	calendar  *calendar
+	ledger    *ledger.Ledger
+	quoted    []api.Quote     // Atlas's quotes of day 10
+	reserved  api.Reservation // the latest
+	withdrawn string          // the person who withdraws
+	dir       string          // for the ledger and its backup
+	keys      keys
+	witness   witness
 }
 
 func newMarket(people health) (*market, error) {
@@ -62,7 +62,7 @@ func newMarket(people health) (*market, error) {
 
 func questions() []string { return []string{insured, healthy} }
 
-// run lets the month pass and closes the books. A subscriber keeps books of its own meanwhile.
+// run runs the month and reads the books. A subscriber keeps its own books concurrently.
 func (m *market) run(ctx context.Context) (*books, error) {
 	s := newSubscriber()
 	stop := s.start(ctx, m.ledger)
@@ -81,7 +81,7 @@ func (m *market) run(ctx context.Context) (*books, error) {
 	return b, err
 }
 
-// nats makes an ε of a number of nano-nats that is one by construction.
+// nats returns an ε in nano-nats that is known to be valid.
 func nats(nano int64) privacy.Epsilon {
 	e, err := privacy.EpsilonFromNano(nano)
 	if err != nil {
@@ -90,8 +90,8 @@ func nats(nano int64) privacy.Epsilon {
 	return e
 }
 
-// month lets thirty days pass: what policies release for free is drawn in the morning, and orders
-// come at noon.
+// month runs thirty days. In the morning, the levels that policies release for free are drawn.
+// Orders are at noon.
 func (m *market) month(ctx context.Context) error {
 	m.calendar.set(1, 3)
 	if err := m.enroll(ctx); err != nil {
@@ -113,7 +113,7 @@ func (m *market) month(ctx context.Context) error {
 	return nil
 }
 
-// books is what the ledger says at the end of the month, and what the subscriber says beside it.
+// books are the books of the ledger at the end of the month, and those of the subscriber.
 type books struct {
 	stats      api.Stats
 	people     []api.ObjectState // in the order of the survey
@@ -154,17 +154,17 @@ func (m *market) closeBooks(ctx context.Context) (*books, error) {
 	return b, err
 }
 
-// check holds the books against each other. Nothing in them is a matter of chance.
+// check compares the books with each other. Nothing in them is random.
 func (b *books) check() error {
 	for _, check := range []func() error{b.checkMoney, b.checkBudgets, b.checkDifferences, b.checkSubscriber, b.evidence.check} {
 		if err := check(); err != nil {
-			return fmt.Errorf("the books are wrong: %w", err)
+			return fmt.Errorf("check the books: %w", err)
 		}
 	}
 	return nil
 }
 
-// earned is what the sellers have earned in all.
+// earned returns what the sellers have earned in total.
 func (b *books) earned() (sum int64) {
 	for _, person := range b.people {
 		sum += person.Earned
@@ -172,7 +172,7 @@ func (b *books) earned() (sum int64) {
 	return sum
 }
 
-// invoiced is what the sales come to.
+// invoiced returns the sum of the prices of the sales.
 func (b *books) invoiced() (sum int64) {
 	for _, sale := range b.sales {
 		sum += sale.Price
@@ -180,7 +180,7 @@ func (b *books) invoiced() (sum int64) {
 	return sum
 }
 
-// checkMoney checks that what buyers pay is what sellers earn, answer by answer.
+// checkMoney checks that buyers pay what sellers earn, answer by answer.
 func (b *books) checkMoney() error {
 	delivered, paid := int64(0), int64(0)
 	for _, sale := range b.sales {
@@ -197,7 +197,7 @@ func (b *books) checkMoney() error {
 	return nil
 }
 
-// checkBudgets checks that nobody is over budget, and that the highest levels are all that was
+// checkBudgets checks that no person is over budget, and that the highest levels are all that was
 // spent.
 func (b *books) checkBudgets() error {
 	for _, person := range b.people {
@@ -205,21 +205,21 @@ func (b *books) checkBudgets() error {
 		for _, chain := range person.Chains {
 			levels += chain.Epsilon.Nano()
 			if chain.Ceiling.Less(chain.Epsilon) {
-				return fmt.Errorf("person %s is at ε = %s of %s in %q", person.Object, chain.Epsilon, chain.Ceiling, chain.Question)
+				return fmt.Errorf("person %s is at ε = %s, above the ceiling %s, in %q", person.Object, chain.Epsilon, chain.Ceiling, chain.Question)
 			}
 		}
 		if person.Cap.Less(person.Spent) || person.Spent.Nano() != levels {
-			return fmt.Errorf("person %s has spent ε = %s of %s, with levels of %s", person.Object, person.Spent, person.Cap, nats(levels))
+			return fmt.Errorf("person %s has spent ε = %s of the cap %s, with levels of %s in total", person.Object, person.Spent, person.Cap, nats(levels))
 		}
 	}
 	return nil
 }
 
-// holding names what one buyer has of one person.
+// holding identifies what one buyer holds of one person.
 type holding struct{ buyer, question, person string }
 
-// checkDifferences checks that each buyer has paid, in however many steps, the price of the highest
-// level held of each person.
+// checkDifferences checks that each buyer has paid, in any number of steps, the price of the
+// highest level held of each person.
 func (b *books) checkDifferences() error {
 	paid, highest := map[holding]int64{}, map[holding]privacy.Epsilon{}
 	for _, sale := range b.sales {
@@ -240,7 +240,7 @@ func (b *books) checkDifferences() error {
 					continue
 				}
 				if price := chain.Policy.Terms().Price(level); paid[h] != price {
-					return fmt.Errorf("%s has paid %d for person %s at ε = %s, which costs %d", h.buyer, paid[h], h.person, level, price)
+					return fmt.Errorf("%s has paid %d for person %s at ε = %s, want %d", h.buyer, paid[h], h.person, level, price)
 				}
 			}
 		}
@@ -248,11 +248,11 @@ func (b *books) checkDifferences() error {
 	return nil
 }
 
-// checkSubscriber checks that the subscriber came to the same accounts.
+// checkSubscriber checks that the subscriber has the same accounts as the ledger.
 func (b *books) checkSubscriber() error {
 	s := b.subscriber
 	if s.last != b.stats.Events || s.revenue != b.stats.Revenue || len(s.accounts) != len(b.people) || len(s.paid) != len(b.buyers) {
-		return fmt.Errorf("the subscriber saw %d events and revenues of %d, the ledger %d and %d", s.last, s.revenue, b.stats.Events, b.stats.Revenue)
+		return fmt.Errorf("the subscriber has %d events and a revenue of %d, the ledger %d and %d", s.last, s.revenue, b.stats.Events, b.stats.Revenue)
 	}
 	for _, person := range b.people {
 		if a := s.accounts[person.Object]; a.earned != person.Earned || a.spent() != person.Spent {
@@ -261,14 +261,14 @@ func (b *books) checkSubscriber() error {
 	}
 	for _, buyer := range b.buyers {
 		if s.paid[buyer.Buyer] != buyer.Paid {
-			return fmt.Errorf("%s has paid %d, and %d by the subscriber's account", buyer.Buyer, buyer.Paid, s.paid[buyer.Buyer])
+			return fmt.Errorf("%s has paid %d in the ledger, and %d in the subscriber's account", buyer.Buyer, buyer.Paid, s.paid[buyer.Buyer])
 		}
 	}
 	return nil
 }
 
-// calendar is the clock of the month. Its days are counted from 1, and it begins tomorrow, because
-// the ledger's time cannot go back behind the creation of its file.
+// calendar is the clock of the month. Its days count from 1, and day 1 is tomorrow, because the
+// ledger's time cannot be before the creation of its file.
 type calendar struct {
 	first time.Time // midnight before day 1
 	mu    sync.Mutex
@@ -280,14 +280,14 @@ func newCalendar() *calendar {
 	return &calendar{first: first, now: first}
 }
 
-// Now is the clock that the ledger goes by.
+// Now is the clock of the ledger.
 func (c *calendar) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
-// set puts the clock to a full hour of a day.
+// set sets the clock to a full hour of a day.
 func (c *calendar) set(day, hour int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -302,15 +302,14 @@ func (c *calendar) day(at time.Time) int { return int(at.Sub(c.first)/(24*time.H
 
 func (c *calendar) today() int { return c.day(c.Now()) }
 
-// offer is one kind of terms on which people take part: a policy for each question, and a cap over
-// both.
+// offer is one kind of terms: a policy for each question, and a cap for both.
 type offer struct {
 	name   string
 	cap    privacy.Epsilon
 	policy policy.Policy
 }
 
-// allOffers lists the kinds of terms. Prices are in cents, for one person.
+// allOffers returns the kinds of terms. Prices are in cents, for one person.
 func allOffers(c *calendar) ([]*offer, error) {
 	texts := []struct{ name, cap, json string }{
 		{"open", "3", `
@@ -345,7 +344,7 @@ func allOffers(c *calendar) ([]*offer, error) {
 	return all, nil
 }
 
-// withDates puts dates for days.
+// withDates replaces days by dates.
 func withDates(text string, c *calendar) string {
 	for day := 1; day <= 31; day++ {
 		text = strings.ReplaceAll(text, fmt.Sprintf(`"DAY %d"`, day), c.midnight(day).Format(`"`+time.RFC3339+`"`))
@@ -353,8 +352,8 @@ func withDates(text string, c *calendar) string {
 	return text
 }
 
-// drawOffers draws the terms of each person. The seed makes them the same in every run; they depend
-// on nobody's answer, so that those who sell stand for all.
+// drawOffers draws the terms of each person. The seed makes them the same in every run. They do not
+// depend on any answer, so that the sellers represent all people.
 func drawOffers(all []*offer, people []string) map[string]*offer {
 	random := rand.New(rand.NewPCG(1996, 8802))
 	drawn := make(map[string]*offer, len(people))
@@ -364,8 +363,8 @@ func drawOffers(all []*offer, people []string) map[string]*offer {
 	return drawn
 }
 
-// on returns the people with some terms.
-func (m *market) on(o *offer) (people []string) {
+// peopleOn returns the people with these terms.
+func (m *market) peopleOn(o *offer) (people []string) {
 	for _, person := range m.people.People {
 		if m.offerOf[person] == o {
 			people = append(people, person)
@@ -374,17 +373,17 @@ func (m *market) on(o *offer) (people []string) {
 	return people
 }
 
-// someone returns the first person of a region with the terms of that name.
-func (m *market) someone(region, terms string) (string, error) {
+// firstPerson returns the first person of a region with the terms of that name.
+func (m *market) firstPerson(region, terms string) (string, error) {
 	for _, person := range m.people.Members(region) {
 		if m.offerOf[person].name == terms {
 			return person, nil
 		}
 	}
-	return "", fmt.Errorf("nobody in the %s has the terms %q: there are too few people", region, terms)
+	return "", fmt.Errorf("no person in the %s has the terms %q: take more people", region, terms)
 }
 
-// enroll enrols everybody in both questions.
+// enroll enrolls every person in both questions.
 func (m *market) enroll(ctx context.Context) error {
 	for _, question := range questions() {
 		if err := m.ledger.DefineQuestion(ctx, "define "+question, api.Question{Name: question, Values: values()}); err != nil {
@@ -392,7 +391,7 @@ func (m *market) enroll(ctx context.Context) error {
 		}
 		for _, o := range m.offers {
 			_, err := m.ledger.Enroll(ctx, api.EnrollRequest{
-				Key: "enroll " + question + " " + o.name, Question: question, Objects: m.on(o), Policy: o.policy, Cap: o.cap,
+				Key: "enroll " + question + " " + o.name, Question: question, Objects: m.peopleOn(o), Policy: o.policy, Cap: o.cap,
 			})
 			if err != nil {
 				return err
@@ -402,7 +401,7 @@ func (m *market) enroll(ctx context.Context) error {
 	return nil
 }
 
-// values are the answers to both questions, in the order in which they are counted.
+// values returns the answers to both questions, in the order in which they are counted.
 func values() []string { return []string{yes, no} }
 
 // answer is what a buyer holds of one person.
@@ -411,8 +410,8 @@ type answer struct {
 	value   string
 }
 
-// answers is what one buyer, or several who pool, hold about a question, by person. Of each person
-// only the highest level is kept: the lower ones say nothing that it does not say.
+// answers are what one buyer, or several who pool, hold for a question, by person. Only the highest
+// level of each person is kept: lower levels add no information.
 type answers map[string]answer
 
 func (a answers) add(person string, one answer) {
@@ -421,7 +420,7 @@ func (a answers) add(person string, one answer) {
 	}
 }
 
-// held returns what some buyers hold about a question, together.
+// held returns what some buyers hold together for a question.
 func (b *books) held(question string, buyers ...string) answers {
 	all := answers{}
 	for _, sale := range b.sales {
@@ -432,14 +431,14 @@ func (b *books) held(question string, buyers ...string) answers {
 	return all
 }
 
-// addSale adds what was delivered in a sale.
+// addSale adds the deliveries of a sale.
 func (a answers) addSale(b *books, sale uint64) {
 	for _, one := range b.deliveries[sale] {
 		a.add(one.Object, answer{one.Epsilon, one.Value})
 	}
 }
 
-// of keeps the answers of some people.
+// of returns the answers of some people.
 func (a answers) of(people []string) answers {
 	some := answers{}
 	for _, person := range people {
@@ -450,10 +449,10 @@ func (a answers) of(people []string) answers {
 	return some
 }
 
-// people returns those who answered.
+// people returns the people with an answer.
 func (a answers) people() []string { return slices.Sorted(maps.Keys(a)) }
 
-// share estimates the share of "yes" among those who answered.
+// share estimates the share of "yes" among the people with an answer.
 func (a answers) share() (estimate.Frequency, error) {
 	byLevel := map[privacy.Epsilon][]int64{}
 	for _, one := range a {
@@ -473,7 +472,7 @@ func (a answers) share() (estimate.Frequency, error) {
 	return shares[0], nil
 }
 
-// The questions of [health]. Both are answered by [yes] or [no].
+// The questions of [health]. Their answers are [yes] and [no].
 const (
 	insured = "insured"
 	healthy = "healthy"
@@ -485,7 +484,7 @@ const (
 	no  = "no"
 )
 
-// health is what the host of the survey of health insurance in the United States of 1996 knows.
+// health is the survey of health insurance in the United States of 1996, as the host knows it.
 // People are named by the number of their row.
 type health struct {
 	People []string                     // in the order of the file
@@ -506,7 +505,7 @@ func readHealth(path string, n int) (health, error) {
 	}
 	places := []int{slices.Index(rows[0], "region"), slices.Index(rows[0], "insurance"), slices.Index(rows[0], "health")}
 	if slices.Contains(places, -1) {
-		return h, fmt.Errorf("%s: the columns are %v", path, rows[0])
+		return h, fmt.Errorf("read %s: the columns are %v, want region, insurance and health among them", path, rows[0])
 	}
 	for i, row := range rows[1:] {
 		if (i+1)%n != 0 {
@@ -517,17 +516,17 @@ func readHealth(path string, n int) (health, error) {
 		h.Region[person], h.answer[insured][person], h.answer[healthy][person] = row[places[0]], row[places[1]], row[places[2]]
 		for question, answers := range h.answer {
 			if answer := answers[person]; answer != yes && answer != no {
-				return h, fmt.Errorf("%s: row %d: %q is no answer to %q", path, i+1, answer, question)
+				return h, fmt.Errorf("read %s: row %d: %q is not an answer to %q", path, i+1, answer, question)
 			}
 		}
 	}
 	if len(h.People) == 0 {
-		return h, fmt.Errorf("%s has nobody in it", path)
+		return h, fmt.Errorf("read %s: no person is selected", path)
 	}
 	return h, nil
 }
 
-// Truth is the only way from the survey into the ledger.
+// Truth returns true values to the ledger.
 func (h health) Truth(_ context.Context, question string, people []string) ([]string, error) {
 	answers := make([]string, len(people))
 	for i, person := range people {
@@ -536,7 +535,7 @@ func (h health) Truth(_ context.Context, question string, people []string) ([]st
 	return answers, nil
 }
 
-// Regions returns the regions in the order of the alphabet.
+// Regions returns the regions in alphabetical order.
 func (h health) Regions() []string {
 	var all []string
 	for _, person := range h.People {
@@ -558,7 +557,7 @@ func (h health) Members(region string) (people []string) {
 	return people
 }
 
-// Counts returns how many of some people really answer a question with [yes], and with [no].
+// Counts returns the true numbers of [yes] and [no] among some people.
 func (h health) Counts(question string, people []string) []int64 {
 	count := int64(0)
 	for _, person := range people {
@@ -569,16 +568,16 @@ func (h health) Counts(question string, people []string) []int64 {
 	return []int64{count, int64(len(people)) - count}
 }
 
-// The numbers are those of testdata/README.md.
-func TestHealth(t *testing.T) {
+// The survey has the numbers of testdata/README.md.
+func TestReadHealth_HasTheNumbersOfTheSurvey(t *testing.T) {
 	all := check.Value(readHealth(data, 1))(t)
 	for question, want := range map[string][]int64{insured: {7052, 1750}, healthy: {8173, 629}} {
 		got := all.Counts(question, all.People)
-		check.That(t, slices.Equal(got, want), "%s: %v, not %v", question, got, want)
+		check.That(t, slices.Equal(got, want), "%s: got %v, want %v", question, got, want)
 	}
 	for region, want := range map[string]int{"midwest": 2023, "northeast": 1682, "south": 3075, "west": 2022} {
 		if got := len(all.Members(region)); got != want {
-			t.Errorf("%s: %d people, not %d", region, got, want)
+			t.Errorf("%s: got %d people, want %d", region, got, want)
 		}
 	}
 	if got := all.Regions(); len(got) != 4 || !slices.IsSorted(got) {
@@ -586,19 +585,19 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// wish is what a buyer wants of the people of one region, or of each.
+// wish is what a buyer wants to buy in one region, or in each.
 type wish struct {
 	buyer, question string
 	epsilon         privacy.Epsilon
-	region          string // "" for all four
+	region          string // "" for all regions
 }
 
-// order is the wish as the ledger takes it, for the people of one region.
+// order returns the order of a wish in one region.
 func (m *market) order(w wish, region string) api.Order {
 	return api.Order{Buyer: w.buyer, Question: w.question, Epsilon: w.epsilon, Objects: m.people.Members(region)}
 }
 
-// regions returns the panels that a wish is about.
+// regions returns the regions of a wish.
 func (m *market) regions(w wish) []string {
 	if w.region != "" {
 		return []string{w.region}
@@ -606,12 +605,12 @@ func (m *market) regions(w wish) []string {
 	return m.people.Regions()
 }
 
-// key is the idempotency key of what is done today for a wish in a region.
+// key returns the idempotency key of today's request for a wish in a region.
 func (m *market) key(what string, w wish, region string) string {
 	return fmt.Sprintf("day %d: %s for %s, %s in the %s at %s", m.calendar.today(), what, w.buyer, w.question, region, w.epsilon)
 }
 
-// quote asks what a wish would cost, region by region.
+// quote returns quotes for a wish, region by region.
 func (m *market) quote(ctx context.Context, w wish) (quotes []api.Quote, err error) {
 	for _, region := range m.regions(w) {
 		q, err := m.ledger.Quote(ctx, m.order(w, region))
@@ -625,7 +624,7 @@ func (m *market) quote(ctx context.Context, w wish) (quotes []api.Quote, err err
 
 const data = "../../../testdata/health_insurance_1996.csv"
 
-// After the pause, the sweeps have left every level that time has released and the budget allows.
+// After the pause, there is every level that time has released and the budget allows.
 func testReleases(t *testing.T, m *market, b *books) {
 	want := map[string][]string{"donor": {"0.25", "0.5"}}
 	for _, person := range b.people {
@@ -644,7 +643,7 @@ func testReleases(t *testing.T, m *market, b *books) {
 	}
 }
 
-// Nobody gets what the terms do not allow.
+// No buyer gets what the terms do not allow.
 func testTerms(t *testing.T, m *market, b *books) {
 	names := map[string]map[string]bool{}
 	for _, question := range questions() {
@@ -660,21 +659,21 @@ func testTerms(t *testing.T, m *market, b *books) {
 	for buyer, none := range map[string][]string{atlas: {"donor"}, beacon: {"donor"}, cobalt: {"donor", "wary", "thrifty"}} {
 		for _, o := range m.offers {
 			check.That(t, names[buyer][o.name] != slices.Contains(none, o.name),
-				"%s and people on the terms %q: %v", buyer, o.name, names[buyer][o.name])
+				"%s has answers of people with the terms %q: %v", buyer, o.name, names[buyer][o.name])
 		}
 	}
 }
 
 func testWithdrawal(t *testing.T, m *market, b *books) {
-	for _, line := range b.subscriber.accounts[m.quitter].lines {
+	for _, line := range b.subscriber.accounts[m.withdrawn].lines {
 		day := m.calendar.day(line.at)
-		check.That(t, day <= 14, "an answer on day %d, after the withdrawal", day)
+		check.That(t, day <= 14, "an answer of the person was sold on day %d, after the withdrawal", day)
 	}
-	state := b.person(m.quitter)
+	state := b.person(m.withdrawn)
 	check.That(t, state.Earned != 0 && state.Chains[0].Withdrawn && state.Chains[1].Withdrawn, "state %+v", state)
 }
 
-// The checks that the host makes find books that were tampered with.
+// The checks of the books find wrong numbers.
 func testFalseBooks(t *testing.T, m *market, b *books) {
 	top := b.topEarner()
 	i := slices.IndexFunc(b.people, func(s api.ObjectState) bool { return s.Object == top })
@@ -685,19 +684,19 @@ func testFalseBooks(t *testing.T, m *market, b *books) {
 	} {
 		check.Must(t, b.check())
 		*number++
-		check.That(t, b.check() != nil, "nobody notices that %s is off by a cent", name)
+		check.That(t, b.check() != nil, "the checks do not find that %s is off by a cent", name)
 		*number--
 	}
 }
 
-// script says what happens on which day, at noon.
+// script returns what happens at noon of each day.
 func (m *market) script() map[int]func(context.Context) error {
 	buys := func(buyer, question, epsilon string, isAsExpected func(api.Sale) bool) func(context.Context) error {
 		return func(ctx context.Context) error {
 			sales, err := m.buy(ctx, wish{buyer, question, privacy.MustEpsilon(epsilon), ""})
 			for _, sale := range sales {
 				if sale.Objects == 0 || isAsExpected != nil && !isAsExpected(sale) {
-					return fmt.Errorf("an unexpected sale: %+v", sale)
+					return fmt.Errorf("unexpected sale: %+v", sale)
 				}
 			}
 			return err
@@ -711,8 +710,8 @@ func (m *market) script() map[int]func(context.Context) error {
 		4:  m.refuseWest,
 		5:  m.commitWest,
 		8:  m.reserveSouth,
-		10: m.comeTooLateAndQuote,
-		11: m.honourQuote,
+		10: m.captureTooLateAndQuote,
+		11: m.buyWithQuotes,
 		12: m.backup,
 		14: m.withdraw,
 		22: buys(beacon, insured, "1", nil),
@@ -722,8 +721,8 @@ func (m *market) script() map[int]func(context.Context) error {
 	}
 }
 
-// buy sells to whom it may, a region at a time, leaving out the others. Quotes, if there are any,
-// must be kept.
+// buy sells to a buyer, region by region, without the people whom terms or budgets exclude. Quotes,
+// if any, must hold.
 func (m *market) buy(ctx context.Context, w wish, quotes ...api.Quote) (sales []api.Sale, err error) {
 	for i, region := range m.regions(w) {
 		r := api.SellRequest{Key: m.key("sale", w, region), Order: m.order(w, region), Partial: true, Truth: m.people.Truth}
@@ -742,22 +741,21 @@ func (m *market) buy(ctx context.Context, w wish, quotes ...api.Quote) (sales []
 	return sales, nil
 }
 
-// reasonsOf counts refusals by their reasons, which must be among those that somebody is left out
-// for here.
+// reasonsOf counts refusals by their reasons. Other reasons than those expected here are an error.
 func reasonsOf(refused []api.Refusal) (map[api.Reason]int, error) {
 	n := map[api.Reason]int{}
 	for _, r := range refused {
 		switch n[r.Reason]++; r.Reason {
 		case api.NotForSale, api.BuyerRefused, api.NotOnOffer, api.ChainCeiling, api.ObjectCap, api.Withdrawn:
 		default:
-			return nil, fmt.Errorf("an unexpected refusal: %s", r)
+			return nil, fmt.Errorf("unexpected refusal: %s", r)
 		}
 	}
 	return n, nil
 }
 
-// sweep draws what policies have released. On days 15 to 20 the host is being repaired; the first
-// sweep after that leaves the levels that daily ones would have left.
+// sweep draws what policies have released. On days 15 to 20 the host pauses. The first sweep after
+// that draws the levels that daily sweeps would have drawn.
 func (m *market) sweep(ctx context.Context, day int) error {
 	if day >= 15 && day <= 20 {
 		return nil
@@ -768,7 +766,7 @@ func (m *market) sweep(ctx context.Context, day int) error {
 	}
 	for _, q := range result.Questions {
 		if len(q.Refused) > 0 {
-			return fmt.Errorf("an unexpected refusal: %s", q.Refused[0])
+			return fmt.Errorf("unexpected refusal: %s", q.Refused[0])
 		}
 	}
 	if day != 21 {
@@ -776,15 +774,15 @@ func (m *market) sweep(ctx context.Context, day int) error {
 	}
 	state, err := m.stateOf(ctx, "midwest", "donor")
 	if err == nil && state.Chains[0].Epsilon != privacy.MustEpsilon("0.5") {
-		err = fmt.Errorf("after the pause, a donor is %+v", state)
+		err = fmt.Errorf("after the pause, a donor should be at ε = 0.5: %+v", state)
 	}
 	return err
 }
 
-// west is what Beacon reserves, and Cobalt cannot have meanwhile.
+// west is what Beacon reserves, so that Cobalt cannot buy it at the same time.
 func west(buyer string) wish { return wish{buyer, healthy, privacy.MustEpsilon("1"), "west"} }
 
-// reserve holds budget and price until the money is there.
+// reserve holds budget and price for a time.
 func (m *market) reserve(ctx context.Context, w wish, during time.Duration) (err error) {
 	m.reserved, err = m.ledger.Reserve(ctx, api.ReserveRequest{
 		Key: m.key("reservation", w, w.region), Order: m.order(w, w.region), For: during, Partial: true,
@@ -792,7 +790,7 @@ func (m *market) reserve(ctx context.Context, w wish, during time.Duration) (err
 	return err
 }
 
-// reserveWest is for a buyer who pays by a slow bank.
+// reserveWest reserves for a buyer whose payment takes days.
 func (m *market) reserveWest(ctx context.Context) error {
 	return m.reserve(ctx, west(beacon), 72*time.Hour)
 }
@@ -803,45 +801,45 @@ func (m *market) commitWest(ctx context.Context) error {
 		Key: m.key("sale", w, w.region), Reservation: m.reserved.Number, Truth: m.people.Truth,
 	})
 	if err == nil && (sale.Objects != m.reserved.Objects || sale.Price != m.reserved.Price) {
-		err = fmt.Errorf("%+v was reserved, %+v sold", m.reserved, sale)
+		err = fmt.Errorf("reserved %+v, and sold %+v", m.reserved, sale)
 	}
 	return err
 }
 
-// refuseWest asks for everybody or nobody, and is told why it is nobody.
+// refuseWest orders all people or none, and must get the reasons why it is none.
 func (m *market) refuseWest(ctx context.Context) error {
 	w := west(cobalt)
 	_, err := m.ledger.Sell(ctx, api.SellRequest{Key: m.key("sale", w, w.region), Order: m.order(w, w.region), Truth: m.people.Truth})
 	var refused *api.RefusedError
 	if !errors.As(err, &refused) {
-		return fmt.Errorf("the order should have been refused: %w", err)
+		return fmt.Errorf("order people that are reserved: want a refusal, got %w", err)
 	}
 	n, err := reasonsOf(refused.Refused)
 	if err == nil && (len(n) != 3 || n[api.NotForSale] == 0 || n[api.BuyerRefused] == 0 || n[api.ChainCeiling] == 0) {
-		err = fmt.Errorf("the order is refused for %v", n)
+		err = fmt.Errorf("order people that are reserved: refused for other reasons: %v", n)
 	}
 	return err
 }
 
-// reserveSouth is a reservation that nobody comes back for.
+// reserveSouth makes a reservation that expires.
 func (m *market) reserveSouth(ctx context.Context) error {
 	return errors.Join(m.reserve(ctx, wish{cobalt, healthy, privacy.MustEpsilon("1"), "south"}, 24*time.Hour), m.wantLeft(ctx, "1.5"))
 }
 
-// wantLeft looks what budget is left of a person in the south.
+// wantLeft checks the remaining budget of a person in the south.
 func (m *market) wantLeft(ctx context.Context, want string) error {
 	state, err := m.stateOf(ctx, "south", "open")
 	if err == nil && state.Remaining != privacy.MustEpsilon(want) {
-		err = fmt.Errorf("person %s has ε = %s left, not %s", state.Object, state.Remaining, want)
+		err = fmt.Errorf("person %s has ε = %s left, want %s", state.Object, state.Remaining, want)
 	}
 	return err
 }
 
-// comeTooLateAndQuote pays when the reservation has expired, which gives the budget back.
-func (m *market) comeTooLateAndQuote(ctx context.Context) error {
+// captureTooLateAndQuote pays after the reservation has expired, which frees the budget.
+func (m *market) captureTooLateAndQuote(ctx context.Context) error {
 	_, err := m.ledger.Capture(ctx, api.CaptureRequest{Key: "too late", Reservation: m.reserved.Number, Truth: m.people.Truth})
 	if !errors.Is(err, &api.ReservationError{}) {
-		return fmt.Errorf("the reservation should have expired: %w", err)
+		return fmt.Errorf("capture an expired reservation: want a refusal, got %w", err)
 	}
 	m.quoted, err = m.quote(ctx, quotedWish())
 	return errors.Join(err, m.wantLeft(ctx, "2.5"))
@@ -850,13 +848,13 @@ func (m *market) comeTooLateAndQuote(ctx context.Context) error {
 // quotedWish is what Atlas gets quotes for before it buys.
 func quotedWish() wish { return wish{atlas, healthy, privacy.MustEpsilon("0.5"), ""} }
 
-// honourQuote tries a quote of yesterday, since when the patient have more for sale, and then one
-// of today, which is kept to the last cent.
-func (m *market) honourQuote(ctx context.Context) error {
+// buyWithQuotes tries yesterday's quotes, which no longer hold because more is for sale, and then
+// today's, which hold to the last cent.
+func (m *market) buyWithQuotes(ctx context.Context) error {
 	_, err := m.buy(ctx, quotedWish(), m.quoted...)
 	var changed *api.QuoteError
 	if !errors.As(err, &changed) {
-		return fmt.Errorf("yesterday's quote should not hold: %w", err)
+		return fmt.Errorf("buy with yesterday's quote: want a refusal, got %w", err)
 	}
 	quotes, err := m.quote(ctx, quotedWish())
 	if err != nil {
@@ -865,17 +863,17 @@ func (m *market) honourQuote(ctx context.Context) error {
 	sales, err := m.buy(ctx, quotedWish(), quotes...)
 	for i, sale := range sales {
 		if sale.Price != quotes[i].Price || sale.Objects != quotes[i].Objects {
-			return fmt.Errorf("quoted were %d people for %d, and sold %d for %d", quotes[i].Objects, quotes[i].Price, sale.Objects, sale.Price)
+			return fmt.Errorf("quoted %d people for %d, and sold %d for %d", quotes[i].Objects, quotes[i].Price, sale.Objects, sale.Price)
 		}
 	}
 	return err
 }
 
 func (m *market) withdraw(ctx context.Context) (err error) {
-	if m.quitter, err = m.someone("midwest", "open"); err != nil {
+	if m.withdrawn, err = m.firstPerson("midwest", "open"); err != nil {
 		return err
 	}
-	return m.ledger.Withdraw(ctx, api.ObjectRequest{Key: "withdrawal of " + m.quitter, Object: m.quitter})
+	return m.ledger.Withdraw(ctx, api.ObjectRequest{Key: "withdrawal of " + m.withdrawn, Object: m.withdrawn})
 }
 
 // backup copies the ledger, on day 12.
@@ -885,14 +883,15 @@ func (m *market) backup(ctx context.Context) error {
 
 // stateOf returns the state of the first person of a region with the terms of that name.
 func (m *market) stateOf(ctx context.Context, region, terms string) (api.ObjectState, error) {
-	person, err := m.someone(region, terms)
+	person, err := m.firstPerson(region, terms)
 	if err != nil {
 		return api.ObjectState{}, err
 	}
 	return m.ledger.Object(ctx, person)
 }
 
-// run returns the market after its month, and its closed books, which have been checked.
+// run runs a month with every n-th person. It returns the market and its books, which have been
+// checked.
 func run(t *testing.T, every int) (*market, *books) {
 	t.Helper()
 	m := check.Value(newMarket(check.Value(readHealth(data, every))(t)))(t)
@@ -908,8 +907,9 @@ func run(t *testing.T, every int) (*market, *books) {
 	return m, b
 }
 
-// One month, with every tenth person, is enough for all checks. The long form takes everybody.
-func TestMonth(t *testing.T) {
+// A month of the market with many buyers, refusals and withdrawals balances. The quick form takes
+// every tenth person, the long form all.
+func TestMonth_BooksBalance(t *testing.T) {
 	m, b := run(t, testenv.Scale(10, 1))
 	for name, test := range map[string]func(*testing.T, *market, *books){
 		"budgets": testBudgets, "release by time": testReleases, "terms": testTerms, "withdrawal": testWithdrawal, "pool": testPool,
@@ -928,11 +928,12 @@ func testBudgets(t *testing.T, m *market, b *books) {
 			full++
 		}
 	}
-	check.That(t, full != 0, "no budget is spent: none was put to the test")
+	check.That(t, full != 0, "no person has reached the cap, so caps are not tested")
 	check.That(t, b.stats.Revenue > 0 && len(b.buyers) == 3, "%d buyers paid %d", len(b.buyers), b.stats.Revenue)
 }
 
-// Cobalt's answers at ε = 0.7 are Beacon's at ε = 1 with noise added: pooling brings nothing.
+// Cobalt's answers at ε = 0.7 are derived from Beacon's at ε = 1. So pooling them adds no
+// information.
 func testPool(t *testing.T, _ *market, b *books) {
 	low, high, both := b.held(insured, cobalt), b.held(insured, beacon), b.held(insured, cobalt, beacon)
 	check.That(t, maps.Equal(both, high), "the pool of %s and %s is not what %s holds", cobalt, beacon, beacon)
@@ -940,13 +941,13 @@ func testPool(t *testing.T, _ *market, b *books) {
 	check.Need(t, len(low) != 0 && len(low) == len(high), "%d and %d answers", len(low), len(high))
 	for person := range high {
 		check.That(t, low[person].epsilon == privacy.MustEpsilon("0.7") && high[person].epsilon == privacy.MustEpsilon("1"),
-			"person %s was sold at other levels", person)
+			"person %s was sold at unexpected levels", person)
 	}
 	alone, pooled := check.Value(high.share())(t), check.Value(both.of(low.people()).share())(t)
 	check.That(t, alone == pooled, "%s alone estimates %+v, the pool %+v", beacon, alone, pooled)
 }
 
-// topEarner returns who earned most.
+// topEarner returns the person who earned most.
 func (b *books) topEarner() string {
 	return slices.MaxFunc(b.people, func(x, y api.ObjectState) int { return cmp.Compare(x.Earned, y.Earned) }).Object
 }

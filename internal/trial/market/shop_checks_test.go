@@ -23,7 +23,7 @@ type orderBooks struct {
 	hook func(step string)
 }
 
-// An amount of 0 and an empty text mean that there is none.
+// An amount of 0 and an empty text mean that there is no value.
 const booksSchema = `
 create table if not exists people (
 	id     text primary key,
@@ -63,21 +63,21 @@ func openBooks(ctx context.Context, path string, hook func(string)) (*orderBooks
 	return &orderBooks{db, hook}, nil
 }
 
-// change is one transaction. It is a step: the hook is called right before and right after the
+// change runs one transaction. It is a step: the hook is called just before and just after the
 // commit.
 func (b *orderBooks) change(ctx context.Context, step string, do func(*sql.Tx) error) error {
 	tx, err := b.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() // nothing, once committed
+	defer tx.Rollback() // no effect after the commit
 	if err := do(tx); err != nil {
 		return err
 	}
 	return around(b.hook, step, tx.Commit)
 }
 
-var errOtherOrder = errors.New("the order's id was used for another order")
+var errOtherOrder = errors.New("place an order: its id was used for another order")
 
 // place records an order, unless it is recorded already.
 func (b *orderBooks) place(ctx context.Context, o order) error {
@@ -132,13 +132,13 @@ func (b *orderBooks) record(ctx context.Context, id uuid.UUID, out outcome) erro
 			return err
 		}
 		if n, err := done.RowsAffected(); err != nil || n != 1 {
-			return fmt.Errorf("order %v: %d rows are to be decided: %w", id, n, errors.Join(err, errTwoHands))
+			return fmt.Errorf("record the outcome of order %v: %d rows are placed, want 1: %w", id, n, errors.Join(err, errConcurrentWorker))
 		}
 		return nil
 	})
 }
 
-var errTwoHands = errors.New("somebody else is at this order")
+var errConcurrentWorker = errors.New("another process works on this order")
 
 func deliver(ctx context.Context, tx *sql.Tx, id uuid.UUID, all []api.Delivery) error {
 	insert, err := tx.PrepareContext(ctx, `insert into deliveries (order_id, object, response) values (?, ?, ?)`)
@@ -154,7 +154,7 @@ func deliver(ctx context.Context, tx *sql.Tx, id uuid.UUID, all []api.Delivery) 
 	return nil
 }
 
-// unfinished returns the orders that are to be carried on, or have a refund due.
+// unfinished returns the orders that are placed, or have a refund due.
 func (b *orderBooks) unfinished(ctx context.Context) (ids []uuid.UUID, err error) {
 	err = b.each(ctx, func(scan func(...any) error) error {
 		var id uuid.UUID
@@ -168,7 +168,7 @@ func (b *orderBooks) unfinished(ctx context.Context) (ids []uuid.UUID, err error
 	return ids, err
 }
 
-// refundDue returns what of an order's charge is to be paid back, or 0.
+// refundDue returns the amount of an order's charge that is to be paid back, or 0.
 func (b *orderBooks) refundDue(ctx context.Context, id uuid.UUID) (due int64, err error) {
 	err = b.db.QueryRowContext(ctx, `select refund from payments where order_id = ? and not refunded`, id).Scan(&due)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -185,7 +185,7 @@ func (b *orderBooks) noteRefund(ctx context.Context, id uuid.UUID) error {
 	})
 }
 
-// answer is what the buyer of an order is to be told.
+// answer returns the answer to the buyer of an order.
 func (b *orderBooks) answer(ctx context.Context, id uuid.UUID) (a orderAnswer, err error) {
 	a.Order = id
 	err = b.db.QueryRowContext(ctx, `select state, sale, price, refusal from orders where id = ?`, id).
@@ -208,7 +208,7 @@ func (b *orderBooks) deliveries(ctx context.Context, id uuid.UUID) (map[string]s
 	return all, err
 }
 
-// truth tells the ledger what people answered, as an [api.TruthFunc]. Of some there is no answer.
+// truth is an [api.TruthFunc] that returns people's answers. Some people have not answered.
 func (b *orderBooks) truth(ctx context.Context, _ string, objects []string) (values []string, err error) {
 	list, err := json.Marshal(objects)
 	if err != nil {
@@ -240,17 +240,17 @@ func (b *orderBooks) each(ctx context.Context, visit func(scan func(...any) erro
 	return rows.Err()
 }
 
-// standing is what each of the three says there is.
-type standing struct {
-	placed, sold, refused int   // orders, by the host's own database
+// totals are the totals in each of the three databases.
+type totals struct {
+	placed, sold, refused int   // orders, in the host's own database
 	invoiced              int64 // to buyers without a card
 	sales                 uint64
-	revenue               int64 // by the ledger
-	charged               int64 // by the card company, without what was paid back
+	revenue               int64 // in the ledger
+	charged               int64 // at the card company, less refunds
 }
 
-// look opens a directory that no host is at work in, only to read it.
-func look(ctx context.Context, dir string, read func(*host) error) (err error) {
+// openForReading opens the files in a directory that no host uses, for reading only.
+func openForReading(ctx context.Context, dir string, read func(*host) error) (err error) {
 	l, err := ledger.Open(ctx, filepath.Join(dir, "ledger.db"), ledger.Options{ReadOnly: true})
 	if err != nil {
 		return err
@@ -269,8 +269,8 @@ func look(ctx context.Context, dir string, read func(*host) error) (err error) {
 	return read(&host{ledger: l, books: b, cards: c})
 }
 
-// standing counts.
-func (h *host) standing(ctx context.Context) (s standing, err error) {
+// totals returns the totals.
+func (h *host) totals(ctx context.Context) (s totals, err error) {
 	err = h.books.db.QueryRowContext(ctx, `
 		select count(*) filter (where state = 'placed'), count(*) filter (where state = 'sold'),
 			count(*) filter (where state = 'refused'), coalesce(sum(price) filter (where card = ''), 0)
@@ -286,15 +286,15 @@ func (h *host) standing(ctx context.Context) (s standing, err error) {
 	return s, err
 }
 
-// reconcile compares the three, order by order, and returns every difference. Orders that are not
-// finished are differences too, so it is for a host at rest.
+// reconcile compares the three databases, order by order, and returns every difference. Unfinished
+// orders are differences too, so the host must be idle.
 func (h *host) reconcile(ctx context.Context) error {
-	s, err := h.standing(ctx)
+	s, err := h.totals(ctx)
 	if err != nil {
 		return err
 	}
 	if s.placed != 0 || uint64(s.sold) != s.sales || s.invoiced+s.charged != s.revenue {
-		err = fmt.Errorf("the books do not agree: %+v", s)
+		err = fmt.Errorf("the totals do not agree: %+v", s)
 	}
 	var ids []uuid.UUID
 	err = errors.Join(err, h.books.each(ctx, func(scan func(...any) error) error {
@@ -316,7 +316,7 @@ func (h *host) reconcileOrder(ctx context.Context, id uuid.UUID) error {
 	if err != nil {
 		return err
 	}
-	told, err := h.books.answer(ctx, id)
+	answered, err := h.books.answer(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -324,21 +324,21 @@ func (h *host) reconcileOrder(ctx context.Context, id uuid.UUID) error {
 	if err != nil {
 		return err
 	}
-	if o.Card != "" && paid != told.Price || o.Card == "" && paid != 0 {
-		err = fmt.Errorf("the card was charged %d for what costs %d", paid, told.Price)
+	if o.Card != "" && paid != answered.Price || o.Card == "" && paid != 0 {
+		err = fmt.Errorf("the card was charged %d, and the price is %d", paid, answered.Price)
 	}
-	if told.State != sold {
-		if told.Sale != 0 || told.Price != 0 || len(told.Responses) != 0 {
-			err = errors.Join(err, errors.New("it was refused, and something was sold"))
+	if answered.State != sold {
+		if answered.Sale != 0 || answered.Price != 0 || len(answered.Responses) != 0 {
+			err = errors.Join(err, errors.New("the order was refused, and has a sale, a price or responses"))
 		}
 		return err
 	}
-	return errors.Join(err, h.reconcileSale(ctx, o, told))
+	return errors.Join(err, h.reconcileSale(ctx, o, answered))
 }
 
-// reconcileSale compares what the buyer was told with what the ledger sold.
-func (h *host) reconcileSale(ctx context.Context, o order, told orderAnswer) error {
-	sale, err := h.ledger.Sale(ctx, told.Sale)
+// reconcileSale compares the buyer's answer with what the ledger sold.
+func (h *host) reconcileSale(ctx context.Context, o order, answered orderAnswer) error {
+	sale, err := h.ledger.Sale(ctx, answered.Sale)
 	if err != nil {
 		return err
 	}
@@ -349,11 +349,11 @@ func (h *host) reconcileSale(ctx context.Context, o order, told orderAnswer) err
 		}
 		responses[one.Object] = one.Value
 	}
-	if sale.Buyer != o.Buyer || sale.Question != o.Question || sale.Epsilon != o.Epsilon || sale.Price != told.Price {
-		return fmt.Errorf("sale %d is another: %+v", sale.Number, sale)
+	if sale.Buyer != o.Buyer || sale.Question != o.Question || sale.Epsilon != o.Epsilon || sale.Price != answered.Price {
+		return fmt.Errorf("sale %d does not match the order: %+v", sale.Number, sale)
 	}
-	if !maps.Equal(responses, told.Responses) {
-		return fmt.Errorf("sale %d: the ledger delivered %v, the host %v", sale.Number, responses, told.Responses)
+	if !maps.Equal(responses, answered.Responses) {
+		return fmt.Errorf("sale %d: the ledger delivered %v, the host %v", sale.Number, responses, answered.Responses)
 	}
 	return nil
 }

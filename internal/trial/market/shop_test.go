@@ -36,18 +36,18 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// host is the backend: it brings orders to their end.
+// host is the backend, which executes orders.
 type host struct {
 	ledger shopLedger
 	books  *orderBooks
 	cards  *cards
-	hold   time.Duration     // for how long a reservation waits for the card
-	hook   func(step string) // called right before and after each step; it may not return
+	hold   time.Duration     // how long a reservation waits for the card
+	hook   func(step string) // called just before and just after each step; it may not return
 	log    zerolog.Logger    // silent unless set
-	hands  hands
+	locks  orderLocks
 }
 
-// shopLedger is what the host has of the ledger: open, or over HTTP.
+// shopLedger is the part of the ledger that the host uses: the ledger itself, or over HTTP.
 type shopLedger interface {
 	Advance(ctx context.Context, r api.AdvanceRequest) (api.AdvanceResult, error)
 	Buyers(ctx context.Context) iter.Seq2[api.BuyerState, error]
@@ -72,8 +72,8 @@ type shopLedger interface {
 	Withdraw(ctx context.Context, r api.ObjectRequest) error
 }
 
-// open opens the host's files in a directory, and makes them if need be. The ledger comes first:
-// its file can be open in one process only, which so has all orders to itself.
+// open opens the host's files in a directory, and creates them if necessary. It opens the ledger
+// first: only one process can have its file open, and so has all orders to itself.
 func open(ctx context.Context, dir string, hook func(string)) (*host, error) {
 	l, err := openLedger(filepath.Join(dir, "ledger.db"), ledger.Options{})
 	if err != nil {
@@ -112,7 +112,7 @@ func (h *host) close() error {
 	return errors.Join(h.ledger.Close(), h.books.db.Close(), h.cards.db.Close())
 }
 
-// around carries out a step between two calls of the hook.
+// around runs a step between two calls of the hook.
 func around(hook func(string), step string, do func() error) error {
 	hook("before " + step)
 	err := do()
@@ -122,8 +122,8 @@ func around(hook func(string), step string, do func() error) error {
 
 func (h *host) step(name string, do func() error) error { return around(h.hook, name, do) }
 
-// resume finishes what earlier lives of the process have left. An order that cannot be finished now
-// does not keep the others from it.
+// resume finishes the orders of earlier processes. If an order cannot be finished now, it continues
+// with the others.
 func (h *host) resume(ctx context.Context) error {
 	ids, err := h.books.unfinished(ctx)
 	for _, id := range ids {
@@ -134,7 +134,8 @@ func (h *host) resume(ctx context.Context) error {
 	return err
 }
 
-// fulfil takes an order to its answer. It may be called again at any time, after any failure.
+// fulfil executes an order and returns its answer. It may be called again at any time, after any
+// failure.
 func (h *host) fulfil(ctx context.Context, o order) (orderAnswer, error) {
 	if err := h.books.place(ctx, o); err != nil {
 		return orderAnswer{}, err
@@ -145,10 +146,9 @@ func (h *host) fulfil(ctx context.Context, o order) (orderAnswer, error) {
 	return h.books.answer(ctx, o.ID)
 }
 
-// finish brings a recorded order to its end, from wherever it is. With an error it is not there
-// yet.
+// finish executes a recorded order from its current state. After an error the order is unfinished.
 func (h *host) finish(ctx context.Context, id uuid.UUID) error {
-	defer h.hands.take(id)()
+	defer h.locks.lock(id)()
 	o, state, err := readOrder(ctx, h.books.db, id)
 	if err != nil {
 		return err
@@ -165,7 +165,7 @@ func (h *host) finish(ctx context.Context, id uuid.UUID) error {
 	return h.payBack(ctx, id)
 }
 
-// trade has the ledger carry an order out, or finds what it did before.
+// trade makes the ledger sell an order, or finds an earlier sale of it.
 func (h *host) trade(ctx context.Context, o order) (outcome, error) {
 	if o.Card == "" {
 		return h.sell(ctx, o)
@@ -173,17 +173,17 @@ func (h *host) trade(ctx context.Context, o order) (outcome, error) {
 	return h.sellByCard(ctx, o)
 }
 
-// hands holds the orders that somebody is at. The zero value is ready.
-type hands struct{ busy sync.Map }
+// orderLocks are locks on orders. The zero value is ready.
+type orderLocks struct{ busy sync.Map }
 
-// take waits until nobody is at an order, and takes it. The caller must call release.
-func (h *hands) take(id uuid.UUID) (release func()) {
+// lock waits until no worker has an order, and locks it. The caller must call unlock.
+func (l *orderLocks) lock(id uuid.UUID) (unlock func()) {
 	mine := make(chan struct{})
 	for {
-		other, taken := h.busy.LoadOrStore(id, mine)
+		other, taken := l.busy.LoadOrStore(id, mine)
 		if !taken {
 			return func() {
-				h.busy.Delete(id)
+				l.busy.Delete(id)
 				close(mine)
 			}
 		}
@@ -191,8 +191,8 @@ func (h *hands) take(id uuid.UUID) (release func()) {
 	}
 }
 
-// order is what a buyer asks for. It holds everything that the ledger is asked with, so that every
-// attempt asks for the same.
+// order is an order of a buyer. It has all parameters of the requests to the ledger, so that every
+// attempt makes the same request.
 type order struct {
 	ID       uuid.UUID       `json:"order"` // chosen by the buyer
 	Buyer    string          `json:"buyer"`
@@ -202,7 +202,7 @@ type order struct {
 	Card     string          `json:"card,omitempty"` // none: by invoice
 }
 
-// wanted is the order in the ledger's terms: everyone who answered the question.
+// wanted returns the order for the ledger: all people who answered the question.
 func (o order) wanted() api.Order {
 	return api.Order{Buyer: o.Buyer, Question: o.Question, Epsilon: o.Epsilon, All: true}
 }
@@ -214,19 +214,19 @@ const (
 	refused = "refused"
 )
 
-// outcome is what came of an order.
+// outcome is the result of an order.
 type outcome struct {
 	state      string
 	refusal    string
 	sale       api.Sale
 	deliveries []api.Delivery
 	charged    int64 // to the card
-	refund     int64 // of it, because it is not owed
+	refund     int64 // the part of charged that is not owed
 }
 
 func refusing(reason string) outcome { return outcome{state: refused, refusal: reason} }
 
-// orderAnswer is what a buyer is told.
+// orderAnswer is the answer to a buyer.
 type orderAnswer struct {
 	Order     uuid.UUID         `json:"order"`
 	State     string            `json:"state,omitempty"`
@@ -234,7 +234,7 @@ type orderAnswer struct {
 	Sale      uint64            `json:"sale,omitempty"`
 	Price     int64             `json:"price"`
 	Responses map[string]string `json:"responses,omitempty"` // by object
-	Error     string            `json:"error,omitempty"`     // nothing is decided; ask again
+	Error     string            `json:"error,omitempty"`     // nothing is decided; the buyer should ask again
 }
 
 // sellByCard sells to a buyer who pays first: it holds budget and price, charges the card, and
@@ -263,8 +263,8 @@ func (h *host) sellByCard(ctx context.Context, o order) (outcome, error) {
 	return out, err
 }
 
-// endClosed ends an order whose reservation is not open any more: an earlier life got further. It
-// charges nothing. What was charged before is for the sale, or is refunded.
+// endClosed ends an order whose reservation is no longer open, because an earlier process has
+// continued it. It charges nothing. An earlier charge is for the sale, or is refunded.
 func (h *host) endClosed(ctx context.Context, o order, closed *api.ReservationError) (outcome, error) {
 	paid, err := h.cards.earned(ctx, o.ID)
 	if err != nil {
@@ -273,7 +273,7 @@ func (h *host) endClosed(ctx context.Context, o order, closed *api.ReservationEr
 	held := api.Reservation{Number: closed.Number, Price: paid}
 	var out outcome
 	if closed.State == "captured" {
-		out, err = h.commit(ctx, o, held) // by its key: the sale is made already
+		out, err = h.commit(ctx, o, held) // by its key: the sale exists already
 	} else {
 		out, err = refusing(closed.Error()), h.cancel(ctx, o, held)
 		out.refund = paid
@@ -282,8 +282,8 @@ func (h *host) endClosed(ctx context.Context, o order, closed *api.ReservationEr
 	return out, err
 }
 
-// reserve holds the order. It returns a [*api.ReservationError] if that was done before, and is not
-// open any more.
+// reserve reserves the order. It returns a [*api.ReservationError] if it was reserved before, and
+// is not open any more.
 func (h *host) reserve(ctx context.Context, o order) (held api.Reservation, err error) {
 	err = h.step("reserve", func() error {
 		held, err = h.ledger.Reserve(ctx, api.ReserveRequest{
@@ -305,8 +305,8 @@ func (h *host) charge(ctx context.Context, o order, held api.Reservation) (decli
 	return declined, err
 }
 
-// commit sells what is reserved. Of whom the host has no answer the ledger cannot draw one; the
-// buyer gets the others, and the difference back.
+// commit sells what is reserved. If the host has no answers of some people, the buyer gets the
+// others, and the difference back.
 func (h *host) commit(ctx context.Context, o order, held api.Reservation) (outcome, error) {
 	var sale api.Sale
 	err := h.step("commit", func() (err error) {
@@ -329,18 +329,18 @@ func (h *host) commit(ctx context.Context, o order, held api.Reservation) (outco
 	return out, err
 }
 
-// cancel gives a reservation up, so that others need not wait until it lapses; and one that has
-// lapsed, so that no clock brings it back.
+// cancel cancels a reservation, so that others do not wait until it expires. It also cancels one
+// that has expired, so that a corrected clock does not make it open again.
 func (h *host) cancel(ctx context.Context, o order, held api.Reservation) error {
 	err := h.step("cancel", func() error { return h.ledger.Cancel(ctx, o.ID.String()+"/cancel", held.Number) })
 	if errors.As(err, new(*api.ReservationError)) {
-		return nil // it was ended before
+		return nil // it ended earlier
 	}
 	return err
 }
 
-// payBack refunds what an order's recorded outcome says. It comes after the outcome, never before:
-// until that is committed, another life might still be sold what the money was for.
+// payBack refunds what the recorded outcome of an order contains. It comes after the outcome, never
+// before: until the outcome is committed, another process might still sell the order.
 func (h *host) payBack(ctx context.Context, id uuid.UUID) error {
 	due, err := h.books.refundDue(ctx, id)
 	if err != nil || due == 0 {
@@ -370,33 +370,33 @@ func (h *host) sell(ctx context.Context, o order) (outcome, error) {
 	return h.sold(ctx, sale)
 }
 
-// isRefusal tells whether the ledger has decided against an order. Any other error decides nothing:
-// a full disk, a source of truths that is down, a request cut short. The order then stays placed.
+// isRefusal returns whether the ledger has refused an order. Any other error decides nothing: a
+// full disk, a source of true values that is down, a canceled request. The order then stays placed.
 func isRefusal(err error) bool {
 	var refused *api.RefusedError // by the people's policies and budgets
 	var quote *api.QuoteError     // dearer than the buyer would pay
 	if errors.Is(err, api.ErrTruthSource) {
-		return false // our own fault; the order is good
+		return false // a fault of the host; the order is valid
 	}
 	return errors.As(err, &refused) || errors.As(err, &quote) ||
 		errors.Is(err, api.ErrInvalid) || errors.Is(err, api.ErrUnknown) // never possible
 }
 
-// sold is the outcome of a sale. Reading deliveries is free, so each attempt may do it.
+// sold returns the outcome of a sale. Reading deliveries is free, so each attempt may do it.
 func (h *host) sold(ctx context.Context, sale api.Sale) (outcome, error) {
 	deliveries, err := api.Collect(h.ledger.Deliveries(ctx, sale.Number))
 	return outcome{state: sold, sale: sale, deliveries: deliveries}, err
 }
 
-// openSQLite opens a database, or makes it. What it has committed survives a power cut: in WAL mode
-// every commit is an fsync of the log if synchronous is FULL, and none is if it is NORMAL, as many
-// a tutorial has it. (With a rollback journal, FULL might lose the last commit, and EXTRA is
+// openSQLite opens a database, or creates it. Its commits survive a power cut: in WAL mode every
+// commit is an fsync of the log if synchronous is FULL, and none is if it is NORMAL, which many
+// tutorials recommend. (With a rollback journal, FULL might lose the last commit, and EXTRA is
 // needed.)
 func openSQLite(ctx context.Context, path, schema string) (*sql.DB, error) {
 	settings := url.Values{
 		"_pragma": {"busy_timeout(30000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)"},
-		// A transaction that reads first and then wants to write could find that it is too late, at
-		// once and whatever the timeout; so transactions begin as writers.
+		// A transaction that first reads and then writes could fail at once with any timeout,
+		// because another one has written since. So transactions begin as writers.
 		"_txlock": {"immediate"},
 	}
 	name := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: settings.Encode()}
@@ -404,7 +404,7 @@ func openSQLite(ctx context.Context, path, schema string) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(4) // one writes at a time; more would only queue up in SQLite
+	db.SetMaxOpenConns(4) // one writes at a time; more would only wait in SQLite
 	db.SetMaxIdleConns(4)
 	if _, err := db.ExecContext(ctx, schema); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, errors.Join(err, db.Close()))
@@ -412,35 +412,35 @@ func openSQLite(ctx context.Context, path, schema string) (*sql.DB, error) {
 	return db, nil
 }
 
-// serve is one life of the host: it finishes what earlier ones have left and then answers orders,
-// all at once, until there are no more.
+// serve is the main loop of a process of the host: it finishes earlier orders and then answers
+// orders concurrently, until there are no more.
 func (h *host) serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	err := h.resume(ctx)
 	if errors.Is(err, api.ErrStopped) {
 		return err
 	}
 	if err != nil {
-		h.log.Warn().Err(err).Msg("not resumed yet")
+		h.log.Warn().Err(err).Msg("some orders could not be finished")
 	}
 	write := lines(out)
-	d := desk{fulfil: h.fulfil, log: h.log, stopped: make(chan error, 1)}
+	d := dispatcher{fulfil: h.fulfil, log: h.log, stopped: make(chan error, 1)}
 	d.reply = func(a orderAnswer) {
-		// An answer that cannot be written is one that the buyer asks for again.
+		// If an answer cannot be written, the buyer asks again.
 		_ = h.step("answer", func() error { return write(a) })
 	}
 	return d.serve(ctx, in)
 }
 
-// desk takes requests and hands answers out.
-type desk struct {
+// dispatcher reads requests and writes answers.
+type dispatcher struct {
 	fulfil  func(context.Context, order) (orderAnswer, error)
 	reply   func(orderAnswer)
 	log     zerolog.Logger
-	stopped chan error // gets the error that ends this life
+	stopped chan error // receives the error that ends this process
 }
 
-// serve answers all requests at once, until there are no more or the ledger has stopped.
-func (d desk) serve(ctx context.Context, in io.Reader) error {
+// serve answers all requests concurrently, until there are no more or the ledger has stopped.
+func (d dispatcher) serve(ctx context.Context, in io.Reader) error {
 	var wg sync.WaitGroup
 	requests, end, over := make(chan []byte), make(chan error, 1), make(chan struct{})
 	defer close(over)
@@ -464,7 +464,7 @@ func (d desk) serve(ctx context.Context, in io.Reader) error {
 	}
 }
 
-// read passes lines on until there are no more, or nobody wants them any more.
+// read passes on lines until there are no more, or over is closed.
 func read(in io.Reader, requests chan<- []byte, over <-chan struct{}) error {
 	scanner := bufio.NewScanner(in)
 	for scanner.Scan() {
@@ -477,11 +477,11 @@ func read(in io.Reader, requests chan<- []byte, over <-chan struct{}) error {
 	return scanner.Err()
 }
 
-// answer never fails: what went wrong is the host's matter, and the buyer asks again.
-func (d desk) answer(ctx context.Context, request []byte) {
+// answer answers one request. It returns no error: the host logs it, and the buyer asks again.
+func (d dispatcher) answer(ctx context.Context, request []byte) {
 	var o order
 	if err := json.Unmarshal(request, &o); err != nil || o.ID == uuid.Nil {
-		d.reply(orderAnswer{Error: "this is not an order with an id"})
+		d.reply(orderAnswer{Error: "this is not an order with an id: send a JSON object with the field order"})
 		return
 	}
 	a, err := d.fulfil(ctx, o)
@@ -489,21 +489,21 @@ func (d desk) answer(ctx context.Context, request []byte) {
 	case errors.Is(err, errOtherOrder):
 		a = orderAnswer{Order: o.ID, Error: err.Error()}
 	case errors.Is(err, api.ErrStopped):
-		// Whether the last commit is on disk is known once the ledger is opened again. Since this
-		// program may die anywhere, dying is the simplest way to get there.
+		// Whether the last commit is on disk is known after the ledger is opened again. Since this
+		// program may die anywhere, ending the process is the simplest way to open it again.
 		select {
 		case d.stopped <- err:
-		default: // it is dying already
+		default: // it is ending already
 		}
 		return
 	case err != nil:
-		d.log.Warn().Err(err).Stringer("order", o.ID).Msg("not decided yet")
+		d.log.Warn().Err(err).Stringer("order", o.ID).Msg("order not decided")
 		a = orderAnswer{Order: o.ID, Error: "not decided yet, please ask again"}
 	}
 	d.reply(a)
 }
 
-// lines returns a function that writes values as lines of JSON, each in one piece.
+// lines returns a function that writes each value as a line of JSON, in one write.
 func lines(out io.Writer) func(any) error {
 	var mu sync.Mutex
 	encoder := json.NewEncoder(out)
@@ -514,8 +514,8 @@ func lines(out io.Writer) func(any) error {
 	}
 }
 
-// servedEnv, in the environment of the backend, has it call its ledger over HTTP, through a Unix
-// socket.
+// servedEnv is a variable of the environment that makes the backend call its ledger over HTTP,
+// through a Unix socket.
 const servedEnv = "SLUICE_SHOP_SERVED"
 
 // served is a ledger that is called over HTTP.
@@ -527,13 +527,13 @@ type served struct {
 // Close ends the server, and closes the ledger.
 func (s served) Close() error { return errors.Join(s.Client.Close(), s.close()) }
 
-// overHTTP serves a ledger, and returns it as who calls it has it.
+// overHTTP serves a ledger, and returns a client of it.
 func overHTTP(ctx context.Context, l *ledger.Ledger) (shopLedger, error) {
 	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "shop", Role: "operator"}.Admit})
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "shop") // a socket's path is short
+	dir, err := os.MkdirTemp("", "shop") // the path of a socket must be short
 	if err != nil {
 		return nil, err
 	}
@@ -551,31 +551,31 @@ func overHTTP(ctx context.Context, l *ledger.Ledger) (shopLedger, error) {
 	return served{c, func() error { return errors.Join(server.Close(), l.Close(), os.RemoveAll(dir)) }}, nil
 }
 
-// The tests kill the backend itself: TestMain makes this test binary be it, in the processes that
-// the tests start. (The page cache survives a kill, so this cannot see a missing fsync. It sees
-// everything that is forgotten, done twice or told too early.)
+// The tests kill the backend itself: TestMain makes this test binary run it, in the processes that
+// the tests start. (The page cache survives a kill, so the tests cannot find a missing fsync. They
+// find everything that is lost, done twice or answered too early.)
 
 const childEnv = "SLUICE_SHOP_CHILD"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childEnv) == "" {
 		os.Setenv(childEnv, "1")
-		os.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=0") // else each child ends a second late
+		os.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=0") // otherwise each child ends a second late
 		os.Exit(m.Run())
 	}
-	if err := live(os.Args[1], os.Args[2]); err != nil {
+	if err := runBackend(os.Args[1], os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, "shop:", err)
 		os.Exit(1)
 	}
 }
 
-// live is one life of the backend, with its files in a directory. It is killed at a step such as
-// "after sell", if it gets there.
-func live(dir, kill string) error {
+// runBackend is one process of the backend, with its files in a directory. It is killed at a step
+// such as "after sell", if it reaches it.
+func runBackend(dir, kill string) error {
 	ctx := context.Background()
 	h, err := open(ctx, dir, func(step string) {
 		if step == kill {
-			die()
+			killSelf()
 		}
 	})
 	if err != nil {
@@ -586,8 +586,8 @@ func live(dir, kill string) error {
 	return h.serve(ctx, os.Stdin, os.Stdout)
 }
 
-// die ends the process as kill -9 does: nothing is flushed, closed or said.
-func die() {
+// killSelf ends the process as kill -9 does: without flushing, closing or reporting anything.
+func killSelf() {
 	self, err := os.FindProcess(os.Getpid())
 	if err == nil {
 		err = self.Kill()
@@ -598,12 +598,12 @@ func die() {
 	select {} // the signal may take a moment
 }
 
-// steps are all that a host does that outlives it. It can be killed before and after each.
+// steps are all actions of a host with a lasting effect. It can be killed before and after each.
 var steps = []string{
 	"enrol", "place", "sell", "reserve", "charge", "commit", "cancel", "outcome", "refund", "note refund", "answer",
 }
 
-// boundaries are the instants between steps.
+// boundaries returns the instants between steps.
 func boundaries() (all []string) {
 	for _, step := range steps {
 		all = append(all, "before "+step, "after "+step)
@@ -611,7 +611,7 @@ func boundaries() (all []string) {
 	return all
 }
 
-// command is a life of the host: this program, by [TestMain].
+// command returns a process of the host: this program, by [TestMain].
 func command(ctx context.Context, dir, kill string) *exec.Cmd {
 	program, err := os.Executable()
 	if err != nil {
@@ -622,14 +622,14 @@ func command(ctx context.Context, dir, kill string) *exec.Cmd {
 	return cmd
 }
 
-// buyers are those outside, who outlive the host and ask until they are answered.
+// buyers are outside of the host. They survive it, and ask until they get an answer.
 type buyers struct {
 	orders  []order
 	answers map[uuid.UUID]orderAnswer
 }
 
-// order adds orders that end in all ways there are. Each has a buyer of its own: who has bought an
-// ε gets it again for nothing.
+// order adds orders with all kinds of results. Each has its own buyer, because a second order for
+// the same ε is free.
 func (b *buyers) order() []order {
 	n := len(b.orders)
 	want := func(epsilon string, maxPrice int64, card string) {
@@ -647,7 +647,7 @@ func (b *buyers) order() []order {
 	return b.orders[n:]
 }
 
-// waiting are the orders without an answer.
+// waiting returns the orders without an answer.
 func (b *buyers) waiting() (orders []order) {
 	for _, o := range b.orders {
 		if _, answered := b.answers[o.ID]; !answered {
@@ -657,8 +657,9 @@ func (b *buyers) waiting() (orders []order) {
 	return orders
 }
 
-// visit sends orders to a life of the host and notes the answers. It tells whether the host died.
-func (b *buyers) visit(host *exec.Cmd, orders []order) (died bool, err error) {
+// send sends orders to a process of the host and records the answers. It returns whether the host
+// died.
+func (b *buyers) send(host *exec.Cmd, orders []order) (died bool, err error) {
 	var in, out bytes.Buffer
 	write := lines(&in)
 	for _, o := range orders {
@@ -672,12 +673,11 @@ func (b *buyers) visit(host *exec.Cmd, orders []order) (died bool, err error) {
 	if err != nil && !errors.As(err, &exit) {
 		return false, err
 	}
-	return exit != nil, b.note(&out)
+	return exit != nil, b.record(&out)
 }
 
-// note reads answers. What was cut off is no answer; whoever has one already must get the same
-// again.
-func (b *buyers) note(out *bytes.Buffer) error {
+// record reads answers. An incomplete line is no answer. A repeated answer must be the same.
+func (b *buyers) record(out *bytes.Buffer) error {
 	for {
 		line, err := out.ReadBytes('\n')
 		if err != nil {
@@ -685,20 +685,20 @@ func (b *buyers) note(out *bytes.Buffer) error {
 		}
 		var a orderAnswer
 		if err := json.Unmarshal(line, &a); err != nil {
-			return fmt.Errorf("the host says %q: %w", line, err)
+			return fmt.Errorf("read an answer of the host: %q: %w", line, err)
 		}
 		if a.Error != "" {
 			return fmt.Errorf("order %v: %s", a.Order, a.Error)
 		}
 		if before, again := b.answers[a.Order]; again && !reflect.DeepEqual(a, before) {
-			return fmt.Errorf("order %v was answered with %+v, and now with %+v", a.Order, before, a)
+			return fmt.Errorf("order %v: the answer was %+v, and is now %+v", a.Order, before, a)
 		}
 		b.answers[a.Order] = a
 	}
 }
 
-// cards stands in for the card company, whose books nobody else can commit to. What matters is that
-// it honours idempotency keys, as real ones do.
+// cards simulates the card company, whose database only it can commit to. It honours idempotency
+// keys, as real companies do.
 type cards struct {
 	db  *sql.DB
 	now func() time.Time
@@ -729,17 +729,17 @@ type charge struct {
 	Key    uuid.UUID
 	Card   string
 	Amount int64
-	Before time.Time // decline it if it comes later
+	Before time.Time // decline a later charge
 }
 
-// charge takes money from a card, or declines. The first request with a key decides; others with
-// the same key learn what it came to.
+// charge charges a card, or declines. The first request with a key decides, and others with the
+// same key return its result.
 func (c *cards) charge(ctx context.Context, r charge) (declined string, err error) {
 	switch {
 	case r.Card == blockedCard:
 		declined = "the card is blocked"
 	case !c.now().Before(r.Before):
-		declined = "it is too late"
+		declined = "the charge came too late"
 	}
 	_, err = c.db.ExecContext(ctx, `
 		insert into charges (key, card, amount, declined) values (?, ?, ?, ?)
@@ -756,8 +756,8 @@ func (c *cards) charge(ctx context.Context, r charge) (declined string, err erro
 	return declined, err
 }
 
-// refund pays back a part of a charge, or all, once: there is one refund to a charge, however often
-// it is asked for. It cannot be undone.
+// refund pays back a part of a charge, or all of it, once. Repeated requests have no effect. It
+// cannot be undone.
 func (c *cards) refund(ctx context.Context, key uuid.UUID, amount int64) error {
 	done, err := c.db.ExecContext(ctx, `
 		update charges set refunded = ?1 where key = ?2 and declined = '' and refunded in (0, ?1)`, amount, key)
@@ -765,19 +765,19 @@ func (c *cards) refund(ctx context.Context, key uuid.UUID, amount int64) error {
 		return err
 	}
 	if n, err := done.RowsAffected(); err != nil || n != 1 {
-		return fmt.Errorf("card company: no charge %v of which to refund that much: %w", key, errors.Join(err, sql.ErrNoRows))
+		return fmt.Errorf("card company: refund of charge %v: no such charge, or already refunded otherwise: %w", key, errors.Join(err, sql.ErrNoRows))
 	}
 	return nil
 }
 
-// earned is what the host got from a charge; 0 if there is none.
+// earned returns what the host got from a charge; 0 if there is none.
 func (c *cards) earned(ctx context.Context, key uuid.UUID) (amount int64, err error) {
 	err = c.db.QueryRowContext(ctx, `
 		select coalesce(sum(amount - refunded), 0) from charges where key = ? and declined = ''`, key).Scan(&amount)
 	return amount, err
 }
 
-// total is what the host got from all charges.
+// total returns what the host got from all charges.
 func (c *cards) total(ctx context.Context) (amount int64, err error) {
 	err = c.db.QueryRowContext(ctx, `select coalesce(sum(amount - refunded), 0) from charges where declined = ''`).Scan(&amount)
 	return amount, err
@@ -787,11 +787,11 @@ const question = "smokes"
 
 const (
 	people = 40
-	silent = 10 // one in so many is enrolled but has not answered yet: the host has no truth of them
+	silent = 10 // one in so many is enrolled but has not answered: the host has no true value
 )
 
-// openLedger opens the ledger and makes it first if there is none. Create leaves a whole file or
-// none, so a process that died here has done no harm.
+// openLedger opens the ledger, and creates it first if there is none. Create leaves a complete file
+// or none, so a process that dies here does no harm.
 func openLedger(path string, options ledger.Options) (*ledger.Ledger, error) {
 	if err := ledger.Create(context.Background(), path, ledger.CreateOptions{Currency: "USD"}); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
@@ -799,7 +799,7 @@ func openLedger(path string, options ledger.Options) (*ledger.Ledger, error) {
 	return ledger.Open(context.Background(), path, options)
 }
 
-// enrol tells both sides who there is. Every start repeats it: the keys are always the same.
+// enrol enrolls all people on both sides. Every start repeats it with the same keys.
 func (h *host) enrol(ctx context.Context) error {
 	names := make([]string, people)
 	for i := range names {

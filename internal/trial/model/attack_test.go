@@ -20,53 +20,52 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// market is what an attacker can bring a ledger to do. It has some objects, each with a truth, in
-// one question. Methods return a word for each object: what was given away of it, or "" for
-// nothing.
+// market is what an attacker can make a ledger do. It has some objects, each with a true value, in
+// one question. Methods return a word for each object: what was revealed of it, or "" for nothing.
 type market interface {
-	// fill carries an order out. The same order may come again.
+	// fill executes an order. The same order may be repeated.
 	fill(order) []string
-	// crash has the host die during an order, and start anew. What it returns had been seen by
-	// then.
+	// crash makes the host die during an order, and start again. It returns what had been seen
+	// before.
 	crash(order, moment) []string
 }
 
-// order is what somebody asks for, under an idempotency key.
+// order is a request under an idempotency key.
 type order struct {
 	key   string
-	buyer string // "" if the host itself releases; seller if the terms change
-	at    string // ε; of other terms, the highest that is for sale from then on
+	buyer string // "" if the host itself releases; seller if terms change
+	at    string // the ε; for a change of terms, the highest ε for sale from then on
 }
 
-// seller makes orders by which terms change. Nobody sees these, but for what they do to others.
+// seller is the buyer of orders that change terms. Coalitions do not see these.
 const seller = "the sellers"
 
 // refusedOutcome is the key of the order that terms do not allow.
 const refusedOutcome = "refused"
 
-// moment is when a host dies.
+// moment is the time at which a host dies.
 type moment int
 
 const (
 	never   moment = iota
-	asked          // when it was asked for the true values
-	between        // when one part of the objects is done, and seen, and the others are not
-	done           // when the order is carried out, and before the buyer has been told
+	asked          // when it is asked for the true values
+	between        // when the first part of the objects is done, and seen, and the others are not
+	done           // when the order is executed, before the buyer has the result
 )
 
-// step is an order, filled or cut off.
+// step is an order, executed or interrupted.
 type step struct {
 	order
 	dies moment
 }
 
-// attack is what buyers do that work together.
+// attack is what cooperating buyers do.
 type attack []step
 
-// oddOrders has levels sold from the middle, down, up and between, to three buyers, repeated, with
-// a host that dies at each moment, and under terms that change: one order is refused until they
+// mixedOrders sells levels from the middle, down, up and between, to three buyers, repeated, with a
+// host that dies at each moment, and under terms that change. One order is refused until the terms
 // allow it.
-var oddOrders = attack{
+var mixedOrders = attack{
 	{order{"1", "zeta", "1"}, asked},
 	{order{"1", "zeta", "1"}, never},
 	{order{"2", "acme", "0.25"}, done},
@@ -82,22 +81,22 @@ var oddOrders = attack{
 	{order{"6", "acme", "1.5"}, never},
 }
 
-// coalition is some who pool what they have seen.
+// coalition is a set of buyers who pool what they have seen.
 type coalition struct {
 	name    string
 	members []string
 }
 
-// coalitions are buyers alone and together; the last is everybody, those too who read what the host
-// releases.
+// coalitions returns buyers alone and together. The last one is all, including readers of what the
+// host releases.
 func coalitions() []coalition {
 	return []coalition{
 		{"acme", []string{"acme"}}, {"zeta", []string{"zeta"}}, {"zeta and hooli", []string{"zeta", "hooli"}},
-		{"everybody", []string{"acme", "zeta", "hooli", ""}},
+		{"all", []string{"acme", "zeta", "hooli", ""}},
 	}
 }
 
-// sees tells which steps a coalition sees, and the highest ε in them.
+// sees returns the steps that a coalition sees, and the highest ε in them.
 func (a attack) sees(t testing.TB, c coalition) (steps []int, highest privacy.Epsilon) {
 	for i, s := range a {
 		for _, member := range c.members {
@@ -131,7 +130,7 @@ func newTrial(t testing.TB, a attack, values int) *trial {
 	return tr
 }
 
-// truths draws lots.
+// truths returns random true values.
 func truths(objects, values int) []int {
 	all := make([]int, objects)
 	for i := range all {
@@ -140,7 +139,7 @@ func truths(objects, values int) []int {
 	return all
 }
 
-// run attacks a market whose objects have these truths. It may be called for many markets.
+// run attacks a market whose objects have these true values. It may be called for many markets.
 func (tr *trial) run(m market, truths []int) {
 	tr.Helper()
 	var seen [][]string
@@ -151,7 +150,7 @@ func (tr *trial) run(m market, truths []int) {
 		} else {
 			words = m.crash(s.order, s.dies)
 		}
-		check.Need(tr, len(words) == len(truths), "%+v gives %d words of %d objects", s, len(words), len(truths))
+		check.Need(tr, len(words) == len(truths), "%+v returns %d words for %d objects", s, len(words), len(truths))
 		seen = append(seen, words)
 	}
 	for c, who := range tr.pooled {
@@ -167,9 +166,8 @@ func (tr *trial) run(m market, truths []int) {
 	tr.objects += len(truths)
 }
 
-// wantInnocent fails if any coalition has learned more than it may: what it has seen may cost the
-// highest ε in it.
-func (tr *trial) wantInnocent() {
+// wantPrivate fails if any coalition has learned more than the highest ε that it has seen allows.
+func (tr *trial) wantPrivate() {
 	tr.Helper()
 	for c, who := range tr.pooled {
 		steps, highest := tr.sees(tr, who)
@@ -177,61 +175,61 @@ func (tr *trial) wantInnocent() {
 			continue
 		}
 		v := tr.evidence[c].judge(highest.Float64())
-		check.That(tr, !v.guilty(), "%s learned too much: %v", who.name, v)
+		check.That(tr, !v.isRejected(), "%s learned more than ε allows: %v", who.name, v)
 		tr.Logf("%s, from %d transcripts: %v", who.name, len(tr.evidence[c].cells), v)
 	}
 }
 
-// wantGuilty fails unless all together have learned more than they may.
-func (tr *trial) wantGuilty() {
+// wantLeak fails unless all buyers together have learned more than allowed.
+func (tr *trial) wantLeak() {
 	tr.Helper()
 	last := len(tr.pooled) - 1
 	_, highest := tr.sees(tr, tr.pooled[last])
 	v := tr.evidence[last].judge(highest.Float64())
-	check.That(tr, v.guilty(), "not noticed in %d objects: %v", tr.objects, v)
+	check.That(tr, v.isRejected(), "the leak is not found with %d objects: %v", tr.objects, v)
 	tr.Logf("%d objects: %v", tr.objects, v)
 }
 
 func objectName(i int) string { return fmt.Sprintf("object %06d", i) }
 
-// The statistics. The truth of each object is drawn by lot, every value as likely as the others. So
-// of the objects whose truth is x or y, and whose transcript is in a set S, each has the truth x
-// with the probability
+// The statistics. The true value of each object is random, and all values are equally likely.
+// Consider the objects whose true value is x or y, and whose transcript is in a set S. Each has the
+// true value x with the probability
 //
 //	Pr(S|x) / (Pr(S|x) + Pr(S|y)),
 //
-// independently of all others; and the claim Pr(S|x) ≤ e^ε·Pr(S|y) says that this is e^ε/(1+e^ε) at
-// most. It is tested by the binomial distribution, with nothing approximated: the same as to put
-// the lower bound of Clopper and Pearson (1934) on the share, and its odds, a lower bound on the
-// ratio of likelihoods, beside e^ε. (Bounds on Pr(S|x) and Pr(S|y) apart are two instead of one,
-// and find less where S is rare.)
+// independently of all others. The claim Pr(S|x) ≤ e^ε·Pr(S|y) says that this is at most
+// e^ε/(1+e^ε). It is tested with the binomial distribution, without approximation. That is
+// equivalent to the lower bound of Clopper and Pearson (1934) on the share, whose odds are a lower
+// bound on the ratio of likelihoods. (Separate bounds on Pr(S|x) and Pr(S|y) are two instead of
+// one, and find less if S is rare.)
 //
-// It holds given all transcripts. So S may be chosen by looking at them, but not at the truths.
-// Whoever does that, to take what is most suspicious, looks at one half of the objects and tests
-// the other.
+// The test holds given all transcripts. So S may be chosen from the transcripts, but not from the
+// true values. A choice that uses true values, to find the most suspicious set, uses one half of
+// the objects and is tested on the other.
 
-// alarm is the probability with which a ledger that keeps its promise is accused by one verdict. A
-// run makes far fewer than a hundred of them.
+// alarm is the probability with which one verdict rejects a right ledger. A run makes far fewer
+// than a hundred verdicts.
 const alarm = stattest.Alarm / 100
 
-// miss is the probability with which a fault of the size that a test states is not noticed.
+// miss is the probability with which a fault of the stated size is not found.
 const miss = 1e-9
 
 // tally counts transcripts.
 type tally struct {
-	values int // truths are numbers below that
+	values int // true values are numbers below that
 	cells  map[string]*cell
 }
 
 // cell is one transcript.
 type cell struct {
 	words  []string // what was seen in each step
-	counts [2][]int // how often, in either half of the objects, by truth
+	counts [2][]int // the count in each half of the objects, by true value
 }
 
 func newTally(values int) *tally { return &tally{values, map[string]*cell{}} }
 
-// add counts what was seen of an object. Which half it belongs to depends on its number alone.
+// add counts what was seen of an object. Its half depends only on its number.
 func (t *tally) add(object, truth int, words []string) {
 	key := strings.Join(words, " ")
 	c := t.cells[key]
@@ -242,13 +240,13 @@ func (t *tally) add(object, truth int, words []string) {
 	c.counts[object%2][truth]++
 }
 
-// event is a set of transcripts, with the number of objects by truth.
+// event is a set of transcripts, with the number of objects by true value.
 type event struct {
 	name   string
 	counts []int
 }
 
-// words are two words in their steps; or one, if the steps are the same.
+// words are two words in their steps, or one if the steps are equal.
 type words struct {
 	i, j int
 	a, b string
@@ -261,8 +259,8 @@ func (w words) String() string {
 	return fmt.Sprintf("%q in step %d and %q in step %d", w.a, w.i, w.b, w.j)
 }
 
-// named returns the events that are tested for every pair of truths: each single transcript, each
-// word in its step, and each two of these together. No truth has a part in which they are. They are
+// named returns the events that are tested for every pair of true values: each transcript, each
+// word in its step, and each pair of words. Their choice does not use true values, so they are
 // tested on all objects.
 func (t *tally) named() (events []event) {
 	counted := map[words][]int{}
@@ -294,13 +292,13 @@ func addTo(sum []int, counts ...[]int) {
 	}
 }
 
-// suspicion orders transcripts: the higher it is, the more one speaks for the truth x against y. It
+// suspicion orders transcripts: the higher it is, the more a transcript suggests x instead of y. It
 // is made from the first half of the objects.
 type suspicion func(c *cell) float64
 
-// suspicions are ways to learn from the first half: transcript by transcript, as StatDP does, which
-// is right where each has been seen often; and, where they are many, by the words in them as if
-// these were independent, the simplest of the classifiers that DP-Sniper calls for.
+// suspicions returns ways to learn from the first half. The first goes transcript by transcript, as
+// in StatDP, which is right if each has been seen often. The second, for many transcripts, treats
+// their words as independent: the simplest of the classifiers of DP-Sniper.
 func (t *tally) suspicions(x, y int) map[string]suspicion {
 	lean := func(counts []int) float64 { return math.Log(float64(counts[x])+0.5) - math.Log(float64(counts[y])+0.5) }
 	counted := map[words][]int{}
@@ -324,8 +322,8 @@ func (t *tally) suspicions(x, y int) map[string]suspicion {
 	}
 }
 
-// learned returns the most suspicious set of transcripts, as many as the first half of the objects
-// suggests, with the counts of the second half.
+// learned returns the most suspicious set of transcripts, of the size that the first half of the
+// objects suggests, with the counts of the second half.
 func (t *tally) learned(name string, s suspicion, x, y int, share float64) event {
 	keys := slices.SortedFunc(maps.Keys(t.cells), func(a, b string) int {
 		return cmp.Or(cmp.Compare(s(t.cells[b]), s(t.cells[a])), cmp.Compare(a, b))
@@ -345,19 +343,19 @@ func (t *tally) learned(name string, s suspicion, x, y int, share float64) event
 	return e
 }
 
-// attackVerdict is the most incriminating of all events that were tested.
+// attackVerdict is the event that contradicts the claim most.
 type attackVerdict struct {
 	event
-	x, y   int // the pair of truths
-	in, of int // how many of the objects with one of them have the first
-	// chance is the probability that any of the events would look as bad or worse if the claim were
-	// true; at most.
+	x, y   int // the pair of true values
+	in, of int // the number of objects with one of them, and of those with x
+	// chance is an upper bound of the probability that any of the events looks as bad or worse if
+	// the claim is true.
 	chance float64
-	bound  float64 // what the logarithm of the ratio of likelihoods surely is, but for a probability of alarm
+	bound  float64 // a lower bound of the logarithm of the ratio of likelihoods, wrong with probability alarm
 	claim  float64 // what it may be: ε
 }
 
-func (v attackVerdict) guilty() bool { return v.chance < alarm }
+func (v attackVerdict) isRejected() bool { return v.chance < alarm }
 
 func (v attackVerdict) String() string {
 	return fmt.Sprintf("%s: %d of %d have truth %d and not %d: ε ≥ %.3f, where %.3f is claimed (by chance: %.2g)",
@@ -391,11 +389,12 @@ func (t *tally) judge(claim float64) attackVerdict {
 	return worst
 }
 
-// shareOf is the share of an event's objects that may have the first truth of a pair.
+// shareOf returns the largest share of an event's objects that may have the first true value of a
+// pair.
 func shareOf(claim float64) float64 { return 1 / (1 + math.Exp(-claim)) }
 
-// oddsBound is the lower bound of Clopper and Pearson on a share, if k of n were counted, as the
-// logarithm of its odds.
+// oddsBound returns the lower bound of Clopper and Pearson on a share, as the logarithm of its
+// odds, if k of n were counted.
 func oddsBound(k, n int, chance float64) float64 {
 	if k == 0 {
 		return math.Inf(-1)
@@ -411,9 +410,9 @@ func oddsBound(k, n int, chance float64) float64 {
 	return math.Log(low) - math.Log1p(-low)
 }
 
-// objectsFor returns how many objects it takes for a fault to be noticed, except with the
-// probability miss: p and q are the probabilities of an event given two truths, of two, where p ≤
-// e^ε·q is claimed; and tests is how many events are tested.
+// objectsFor returns the number of objects with which a fault is found, except with probability
+// miss. p and q are the probabilities of an event for two true values, where p ≤ e^ε·q is claimed.
+// tests is the number of tested events.
 func objectsFor(p, q, claim float64, tests int) int {
 	level := alarm / float64(tests)
 	noticed := func(n int) bool {
@@ -421,12 +420,12 @@ func objectsFor(p, q, claim float64, tests int) int {
 		return stattest.AtLeast(critical, n, p/(p+q)) > 1-miss/2
 	}
 	inEvent := leastWith(1<<40, noticed)
-	inEvent += inEvent / 50 // a few more may be worse by a hair, because counts are whole numbers
+	inEvent += inEvent / 50 // slightly more may be slightly worse, because counts are whole numbers
 	return leastWith(1<<40, func(n int) bool { return stattest.AtLeast(inEvent, n, (p+q)/2) > 1-miss/2 })
 }
 
-// leastWith returns the smallest number up to n for which something holds, if it holds from there
-// on; and n+1 if there is none. It looks at no number beyond twice the one that it finds.
+// leastWith returns the smallest number up to n for which holds is true, if it is true from there
+// on, and n+1 if there is none. It tries no number beyond twice the result.
 func leastWith(n int, holds func(int) bool) int {
 	low, high := 0, 1
 	for high <= n && !holds(high) {
@@ -443,9 +442,9 @@ func leastWith(n int, holds func(int) bool) int {
 	return low
 }
 
-// noticeable returns by how much the logarithm of the ratio must exceed the claim so that it is
-// noticed with so many objects, in hundredths, up to 3: for the event that has half of them, and
-// two truths. Beyond, it returns +Inf.
+// noticeable returns by how much the logarithm of the ratio must exceed the claim to be found with
+// this many objects, in hundredths. It assumes two true values, and an event with half of the
+// objects. Above 3 it returns +Inf.
 func noticeable(objects int, claim float64, tests int) float64 {
 	const grain, most = 100, 300
 	excess := leastWith(most, func(n int) bool {
@@ -458,18 +457,17 @@ func noticeable(objects int, claim float64, tests int) float64 {
 	return float64(excess) / grain
 }
 
-// Faults, planted in markets that are right otherwise, so that it is seen that the attack finds
-// them. How many objects that takes follows from the fault: there is a set of transcripts, two
-// words, for which the ratio of likelihoods can be computed; so many objects are asked that it is
-// noticed, except with the probability miss.
+// Faults planted in markets that are otherwise right, to show that the attack finds them. The
+// number of objects follows from the fault: there is a set of transcripts, two words, for which the
+// ratio of likelihoods can be computed.
 
-// stall is a market in memory, for a question of two values.
-type stall struct {
+// memoryMarket is a market in memory, for a question with two values.
+type memoryMarket struct {
 	testing.TB
 	truths  []int
 	chains  []*rrchain.Chain[int]
 	sampler *rrchain.Sampler
-	told    map[string][]string // by the key of an order that was filled, or by what else a fault keeps responses
+	seen    map[string][]string // by the key of an executed order, or by what else a fault keeps responses under
 	fault   fault
 }
 
@@ -477,17 +475,17 @@ type fault int
 
 const (
 	faultless         fault = iota
-	redrawsLevels           // each level is drawn from the truth, as if there were no others
-	redrawsAfterCrash       // what was not told before a crash is forgotten, though it was seen
-	redrawsForBuyers        // each buyer has responses of its own
-	redrawsRepeats          // an order that is repeated is drawn, and charged, once more
-	redrawsLow              // a level below the highest is drawn from the truth instead of the level above
-	redrawsUnderTerms       // chains begin anew when their terms change
+	redrawsLevels           // each level is drawn from the true value, as if there were no others
+	redrawsAfterCrash       // what was not returned before a crash is lost, although it was seen
+	redrawsForBuyers        // each buyer has its own responses
+	redrawsRepeats          // a repeated order is drawn, and charged, once more
+	redrawsLow              // a level below the highest is drawn from the true value instead of the level above
+	redrawsUnderTerms       // chains begin again when their terms change
 )
 
-func newStall(t testing.TB, f fault, truths []int) *stall {
+func newMemoryMarket(t testing.TB, f fault, truths []int) *memoryMarket {
 	t.Helper()
-	s := &stall{TB: t, truths: truths, sampler: new(rrchain.Sampler), told: map[string][]string{}, fault: f}
+	s := &memoryMarket{TB: t, truths: truths, sampler: new(rrchain.Sampler), seen: map[string][]string{}, fault: f}
 	for range truths {
 		s.chains = append(s.chains, newChain(t))
 	}
@@ -498,8 +496,8 @@ func newChain(t testing.TB, levels ...rrchain.Level[int]) *rrchain.Chain[int] {
 	return check.Value(rrchain.NewChain[int](2, levels...))(t)
 }
 
-func (s *stall) fill(o order) []string {
-	words, repeated := s.told[o.key]
+func (s *memoryMarket) fill(o order) []string {
+	words, repeated := s.seen[o.key]
 	if repeated && s.fault != redrawsRepeats {
 		return words
 	}
@@ -512,16 +510,16 @@ func (s *stall) fill(o order) []string {
 			continue
 		}
 		if repeated {
-			words[i] = s.anew(i, o)
+			words[i] = s.redraw(i, o)
 		} else {
 			words[i] = s.respond(i, o)
 		}
 	}
-	s.told[o.key] = words
+	s.seen[o.key] = words
 	return words
 }
 
-func (s *stall) crash(o order, when moment) []string {
+func (s *memoryMarket) crash(o order, when moment) []string {
 	seen := make([]string, len(s.truths))
 	switch when {
 	case done:
@@ -538,8 +536,8 @@ func (s *stall) crash(o order, when moment) []string {
 	return seen
 }
 
-// respond returns what an order gets of an object.
-func (s *stall) respond(i int, o order) string {
+// respond returns the response of an object to an order.
+func (s *memoryMarket) respond(i int, o order) string {
 	at, c := Eps(s, o.at), s.chains[i]
 	switch {
 	case s.fault == redrawsLevels:
@@ -556,8 +554,8 @@ func (s *stall) respond(i int, o order) string {
 	return strconv.Itoa(level.Response)
 }
 
-// draw draws a response of a chain as it should be.
-func (s *stall) draw(c *rrchain.Chain[int], at privacy.Epsilon, truth int) (level rrchain.Level[int]) {
+// draw draws a response of a chain correctly.
+func (s *memoryMarket) draw(c *rrchain.Chain[int], at privacy.Epsilon, truth int) (level rrchain.Level[int]) {
 	var err error
 	if c.Current().Epsilon.Less(at) {
 		level, err = c.Raise(s.sampler, at, truth)
@@ -568,40 +566,40 @@ func (s *stall) draw(c *rrchain.Chain[int], at privacy.Epsilon, truth int) (leve
 	return level
 }
 
-// anew draws a response from the truth alone.
-func (s *stall) anew(i int, o order) string {
+// redraw draws a response from the true value alone.
+func (s *memoryMarket) redraw(i int, o order) string {
 	return strconv.Itoa(s.draw(newChain(s), Eps(s, o.at), s.truths[i]).Response)
 }
 
-// kept draws a response from the truth alone, once for a name.
-func (s *stall) kept(name string, i int, o order) string {
-	words := s.told[name]
+// kept draws a response from the true value alone, once for a name.
+func (s *memoryMarket) kept(name string, i int, o order) string {
+	words := s.seen[name]
 	if words == nil {
 		words = make([]string, len(s.truths))
-		s.told[name] = words
+		s.seen[name] = words
 	}
 	if words[i] == "" {
-		words[i] = s.anew(i, o)
+		words[i] = s.redraw(i, o)
 	}
 	return words[i]
 }
 
-// mostTests is more than the number of events in the transcripts of an attack, over both pairs of
-// two truths.
+// mostTests is more than the number of events in the transcripts of an attack, for both pairs of
+// two true values.
 const mostTests = 4000
 
-// truthful is the probability of a true response at ε, of two values.
+// truthful returns the probability of a true response at ε, with two values.
 func truthful(e float64) float64 { return shareOf(e) }
 
-// TestPlantedFaultsAreNoticed attacks stalls as ledgers are attacked. Their fault shows in two
-// words that are both the truth: p is the probability of these, and q that of the same words if the
-// other value is the truth.
-func TestPlantedFaultsAreNoticed(t *testing.T) {
+// Markets in memory with a fault are attacked as ledgers are. The fault shows in two words that are
+// both the true value: p is the probability of these words, and q their probability if the other
+// value is true.
+func TestAttack_PlantedFaults_AreDetected(t *testing.T) {
 	both := func(e1, e2 float64) (p, q float64) {
 		return truthful(e1) * truthful(e2), (1 - truthful(e1)) * (1 - truthful(e2))
 	}
 	raise := check.Value(rrchain.NewKernel(2, Eps(t, "1"), Eps(t, "1.5")))(t)
-	after := func() (p, q float64) { // twice raised from 1, of half of the objects
+	after := func() (p, q float64) { // raised twice from 1, for half of the objects
 		p = truthful(1)*raise.PAA*raise.PAA + (1-truthful(1))*raise.PBA*raise.PBA
 		q = truthful(1)*raise.OneMinusPAA*raise.OneMinusPAA + (1-truthful(1))*raise.PBB*raise.PBB
 		return p / 2, q / 2
@@ -611,47 +609,46 @@ func TestPlantedFaultsAreNoticed(t *testing.T) {
 		fault fault
 		law   func() (p, q float64)
 	}{
-		{"each level drawn anew", redrawsLevels, func() (p, q float64) { return both(1, 1.5) }},
-		{"drawn anew after a crash", redrawsAfterCrash, after},
+		{"each level is redrawn", redrawsLevels, func() (p, q float64) { return both(1, 1.5) }},
+		{"redrawn after a crash", redrawsAfterCrash, after},
 		{"each buyer has other responses", redrawsForBuyers, func() (p, q float64) { return both(1.5, 1.5) }},
-		{"a repeated order drawn anew", redrawsRepeats, func() (p, q float64) { return both(1, 1.5) }},
+		{"a repeated order is redrawn", redrawsRepeats, func() (p, q float64) { return both(1, 1.5) }},
 		{"lower levels drawn from the truth", redrawsLow, func() (p, q float64) { return both(0.5, 1.5) }},
-		{"drawn anew under other terms", redrawsUnderTerms, func() (p, q float64) { return both(1.5, 1.5) }},
+		{"redrawn under other terms", redrawsUnderTerms, func() (p, q float64) { return both(1.5, 1.5) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, q := c.law()
-			tr := newTrial(t, oddOrders, 2)
+			tr := newTrial(t, mixedOrders, 2)
 			for want := objectsFor(p, q, 1.5, mostTests); tr.objects < want; {
 				lots := truths(min(20_000, want-tr.objects), 2)
-				tr.run(newStall(t, c.fault, lots), lots)
+				tr.run(newMemoryMarket(t, c.fault, lots), lots)
 			}
 			t.Logf("the ratio is e^%.3f instead of e^1.5", math.Log(p/q))
-			tr.wantGuilty()
+			tr.wantLeak()
 		})
 	}
 }
 
-// TestAStallWithoutFaultIsInnocent has as many objects as any fault needs.
-func TestAStallWithoutFaultIsInnocent(t *testing.T) {
-	tr := newTrial(t, oddOrders, 2)
+// The attack accepts a right market with as many objects as any fault needs.
+func TestAttack_RightMarket_IsAccepted(t *testing.T) {
+	tr := newTrial(t, mixedOrders, 2)
 	for range testenv.Tries(2, 5, 100) {
 		lots := truths(20_000, 2)
-		tr.run(newStall(t, faultless, lots), lots)
+		tr.run(newMemoryMarket(t, faultless, lots), lots)
 	}
-	tr.wantInnocent()
+	tr.wantPrivate()
 }
 
-// skew is a market whose responses lean to the truth more than they should. It raises objects from
-// ε=0.1 to 0.2, or asks once at ε=1; a small ε has the bound e^ε reached by many of the
-// transcripts.
-type skew struct {
+// biasedMarket is a market whose responses are the true value too often. It raises objects from
+// ε=0.1 to 0.2, or sells once at ε=1. At a small ε many transcripts reach the bound e^ε.
+type biasedMarket struct {
 	truths []int
 	last   []int // nil before the first response
-	tells  func(last, truth int) float64
+	pTrue  func(last, truth int) float64
 }
 
-// fill implements market. The probability of a true response is what tells says.
-func (s *skew) fill(order) []string {
+// fill implements market. pTrue returns the probability of a true response.
+func (s *biasedMarket) fill(order) []string {
 	words, next := make([]string, len(s.truths)), make([]int, len(s.truths))
 	for i, truth := range s.truths {
 		last := noLast
@@ -659,7 +656,7 @@ func (s *skew) fill(order) []string {
 			last = s.last[i]
 		}
 		next[i] = truth
-		if rand.Float64() >= s.tells(last, truth) {
+		if rand.Float64() >= s.pTrue(last, truth) {
 			next[i] = 1 - truth
 		}
 		words[i] = strconv.Itoa(next[i])
@@ -670,13 +667,12 @@ func (s *skew) fill(order) []string {
 
 const noLast = -1
 
-func (s *skew) crash(o order, _ moment) []string { return s.fill(o) }
+func (s *biasedMarket) crash(o order, _ moment) []string { return s.fill(o) }
 
-// TestAKernelThatIsOffIsNoticed has three faults of 3 %: the true value comes by 3 % too often in a
-// raise; the same, but only if the last response was true; and what is sold at ε=1 is drawn at
-// 1.03. Without a fault the same market is innocent. The quick form has one of the faults, another
-// one in each run.
-func TestAKernelThatIsOffIsNoticed(t *testing.T) {
+// The attack finds three faults of 3 %: the true value is too likely in a raise; the same only if
+// the last response was true; and a sale at ε=1 is drawn at 1.03. Without a fault, the same market
+// is accepted. The quick form has one of the faults, another one in each run.
+func TestAttack_KernelOffByThreePercent_IsDetected(t *testing.T) {
 	const off = 1.03
 	step := testenv.Tries(3, 1, 1)
 	turn := rand.IntN(step)
@@ -699,8 +695,8 @@ func TestAKernelThatIsOffIsNoticed(t *testing.T) {
 		name  string
 		do    attack
 		claim float64
-		tells func(last, truth int) float64
-		p, q  float64 // of responses that are all 1, if the truth is 1 and if it is 0
+		pTrue func(last, truth int) float64
+		p, q  float64 // the probabilities of responses that are all 1, if the true value is 1 and if it is 0
 	}{
 		{"the truth in a raise", raise, 0.2, kernel(off*k.PAA, off*k.PBA), truthful(0.1) * off * k.PAA, (1 - truthful(0.1)) * (1 - off*k.PBA)},
 		{"the truth in a raise from the truth", raise, 0.2, kernel(off*k.PAA, k.PBA), truthful(0.1) * off * k.PAA, (1 - truthful(0.1)) * k.PBB},
@@ -710,26 +706,25 @@ func TestAKernelThatIsOffIsNoticed(t *testing.T) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
-			// The transcripts are few: two or four, in which there are at most 8 words or pairs of
-			// words.
+			// There are two or four transcripts, with at most 8 words or pairs of words.
 			want := objectsFor(c.p, c.q, c.claim, 2*(4+8+2))
 			tr := newTrial(t, c.do, 2)
 			lots := truths(want, 2)
-			tr.run(&skew{truths: lots, tells: c.tells}, lots)
+			tr.run(&biasedMarket{truths: lots, pTrue: c.pTrue}, lots)
 			t.Logf("the ratio is e^%.4f instead of e^%v", math.Log(c.p/c.q), c.claim)
-			tr.wantGuilty()
+			tr.wantLeak()
 		})
 	}
 	t.Run("none", func(t *testing.T) {
 		tr, lots := newTrial(t, raise, 2), truths(testenv.Tries(100_000, 500_000, 5_000_000), 2)
-		tr.run(&skew{truths: lots, tells: kernel(k.PAA, k.PBA)}, lots)
-		tr.wantInnocent()
+		tr.run(&biasedMarket{truths: lots, pTrue: kernel(k.PAA, k.PBA)}, lots)
+		tr.wantPrivate()
 	})
 }
 
-// TestOddsBound: a share at the bound has a count as high with just the probability given, and if
-// all were counted it is the n-th root of it.
-func TestOddsBound(t *testing.T) {
+// A share at the bound has a count as high with exactly the given probability. If all were counted,
+// it is the n-th root of that.
+func TestOddsBound_HasTheGivenProbability(t *testing.T) {
 	for _, c := range [][2]int{{1, 1}, {3, 10}, {700, 1000}, {60_000, 100_000}, {50, 50}} {
 		bound := oddsBound(c[0], c[1], 1e-6)
 		if got := stattest.AtLeast(c[0], c[1], shareOf(bound)); math.Abs(got-1e-6) > 1e-9 {
@@ -740,11 +735,10 @@ func TestOddsBound(t *testing.T) {
 	check.That(t, !(math.Abs(got-want) > 1e-9), "50 of 50: %v, want %v", got, want)
 }
 
-// TestVerdictsAreRightByTheirOwnMeasure judges what reaches its ε in every transcript, again and
-// again: among 2000 verdicts there may be by chance one in a hundred of which that is said to have
-// a chance of a hundredth; that it is so many that this test fails has a probability below 1e-9. So
-// the choice of what is suspicious is accounted for.
-func TestVerdictsAreRightByTheirOwnMeasure(t *testing.T) {
+// The verdicts of a market that reaches its ε in every transcript are calibrated: of 2000 verdicts,
+// at most one in a hundred has a chance below a hundredth. So the choice of suspicious sets is
+// accounted for. The test fails by chance with a probability below 1e-9.
+func TestJudge_MarketAtItsBound_IsCalibrated(t *testing.T) {
 	const verdicts, objects, claim, level = 2000, 400, 0.5, 0.01
 	below, least := 0, math.Inf(1)
 	for range verdicts {
@@ -766,12 +760,11 @@ func TestVerdictsAreRightByTheirOwnMeasure(t *testing.T) {
 		}
 	}
 	stattest.Share(below, verdicts, 0, level).Holds(t, "verdicts with a chance below %v", level)
-	check.That(t, least != 1, "no verdict has a chance below 1: nothing was tested")
+	check.That(t, least != 1, "no verdict has a chance below 1, so no event was tested")
 }
 
-// TestObjectsForAreEnough repeats an experiment of the size it calls for, with a fault that shows
-// in one word.
-func TestObjectsForAreEnough(t *testing.T) {
+// An experiment of the computed size finds its fault, which shows in one word.
+func TestObjectsFor_ThatManyObjects_FindTheFault(t *testing.T) {
 	const claim, fact = 0.5, 1.0
 	n := objectsFor(shareOf(fact), 1-shareOf(fact), claim, 100)
 	for range 10 {
@@ -784,16 +777,16 @@ func TestObjectsForAreEnough(t *testing.T) {
 			ta.add(i, truth, []string{strconv.Itoa(word)})
 		}
 		v := ta.judge(claim)
-		check.That(t, v.guilty() && !(v.bound > fact), "%d objects: %v", n, v)
+		check.That(t, v.isRejected() && !(v.bound > fact), "%d objects: %v", n, v)
 	}
-	for _, fewer := range []int{n / 10, n / 4} { // so few cannot do: by the same formulas, at the mean
+	for _, fewer := range []int{n / 10, n / 4} { // with fewer objects the same formulas, at the mean, do not find it
 		if in := float64(fewer) / 2 * shareOf(fact); stattest.AtLeast(int(in), fewer/2, shareOf(claim)) < alarm/100 {
-			t.Errorf("%d objects would do as well as %d", fewer, n)
+			t.Errorf("%d objects would be enough, where %d are required", fewer, n)
 		}
 	}
 }
 
-func TestNoticeable(t *testing.T) {
+func TestNoticeable_MoreObjects_FindsSmallerExcess(t *testing.T) {
 	many, few := noticeable(1_000_000, 0.6, 100), noticeable(10_000, 0.6, 100)
 	check.That(t, !(many <= 0) && !(many > 0.05) && !(few < 8*many) && !(few > 12*many),
 		"with a million objects %v is noticed, with ten thousand %v: want about a tenth of it", many, few)

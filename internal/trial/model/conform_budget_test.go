@@ -15,10 +15,10 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Invariant 2: every draw is checked against the chain's ceiling and the object's cap in the same
+// Invariant 2: every draw is checked against the chain's ceiling and the object's cap in the
 // transaction that records it, in integers.
 
-// race makes n calls at once and returns the errors of those that failed.
+// race makes n calls concurrently and returns the errors of those that failed.
 func race(t testing.TB, n int, call func(i int) error) (failed []error) {
 	t.Helper()
 	start := make(chan struct{})
@@ -44,9 +44,9 @@ func wantOverCap(t testing.TB, failed []error) {
 	}
 }
 
-// Of 64 buyers who each want a piece of the last tenth of an object's budget, through another
-// question each, exactly as many get it as fit.
-func (anyLedger) TheLastBitOfABudgetGoesToNoMoreThanFit(t *T) {
+// 64 buyers each want a part of the last tenth of an object's budget, each through another
+// question. Exactly as many succeed as fit.
+func (anyLedger) Release_ConcurrentAtTheCap_NeverExceedsIt(t *T) {
 	const buyers, fit = 64, 3 // 3 × 0.03 ≤ 0.1 < 4 × 0.03
 	l := Voters(t, NewLedger(t), "1", "ann")
 	for i := range buyers {
@@ -67,9 +67,9 @@ func (anyLedger) TheLastBitOfABudgetGoesToNoMoreThanFit(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// Of 64 buyers of one question at different ε, all at or below the cap succeed, in whatever order
-// they come: within a chain only the highest counts.
-func (anyLedger) BuyersOfOneQuestionPayForTheHighestOnly(t *T) {
+// Of 64 buyers of one question at different ε, all at or below the cap succeed, in any order:
+// within a chain only the highest level counts.
+func (anyLedger) Release_OneChainConcurrently_CostsTheHighestOnly(t *T) {
 	const buyers, fit = 64, 50 // i × 0.02 ≤ 1
 	l := Voters(t, NewLedger(t), "1", "ann")
 	failed := race(t, buyers, func(i int) error {
@@ -86,12 +86,12 @@ func (anyLedger) BuyersOfOneQuestionPayForTheHighestOnly(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// A cap, and a ceiling, of every size lets through what it says and not one nano-nat more.
-func (anyLedger) BoundsBindToTheNanoNat(t *T) {
+// A cap or ceiling of any size allows exactly that much, and not one nano-nat more.
+func (anyLedger) Release_CapOrCeiling_BindsToTheNanoNat(t *T) {
 	for _, bound := range []int64{1, 2, 999_999_999, 1_000_000_001, privacy.MaxEpsilon().Nano() - 1, privacy.MaxEpsilon().Nano()} {
 		for kind, request := range map[api.Reason]api.EnrollRequest{
 			api.ObjectCap:    {Cap: Nano(t, bound)},
-			api.ChainCeiling: {Policy: policy.Fixed(Nano(t, bound)), Cap: Boundless()},
+			api.ChainCeiling: {Policy: policy.Fixed(Nano(t, bound)), Cap: NoCap()},
 		} {
 			t.Run(fmt.Sprint(kind, bound), func(t *T) { testBound(t, kind, request, bound) })
 		}
@@ -117,13 +117,13 @@ func testBound(t testing.TB, kind api.Reason, request api.EnrollRequest, bound i
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// Even 1,000 chains cannot add up to more than an object has, nor overflow anything.
-func (anyLedger) SpendingOfManyChainsStopsAtTheLargestCap(t *T) {
+// The spending of many chains cannot exceed the largest cap, and does not overflow.
+func (anyLedger) Release_ManyChains_StopAtTheLargestCap(t *T) {
 	l := Open(t, ledger.Options{})
 	for i := range 3 {
 		name := fmt.Sprintf("question %d", i)
 		Define(t, l, api.Question{Name: name, Values: []string{"yes", "no"}, Encoding: "direct"})
-		if _, err := l.Enroll(t.Context(), api.EnrollRequest{Key: name, Question: name, Objects: []string{"ann"}, Cap: Boundless()}); err != nil {
+		if _, err := l.Enroll(t.Context(), api.EnrollRequest{Key: name, Question: name, Objects: []string{"ann"}, Cap: NoCap()}); err != nil {
 			t.Fatal(err)
 		}
 		r := ReleaseOf(t, fmt.Sprint("r", i), "ann", []string{"999", "2", "1"}[i])
@@ -141,23 +141,23 @@ func (anyLedger) SpendingOfManyChainsStopsAtTheLargestCap(t *T) {
 	check.That(t, o.Remaining.IsZero(), "%s remains", o.Remaining)
 }
 
-// A policy that allows nothing allows nothing, and no cap makes up for it.
-func (anyLedger) ACeilingOfZeroAllowsNothing(t *T) {
+// A ceiling of 0 allows nothing, with any cap.
+func (anyLedger) Release_CeilingOfZero_IsRefused(t *T) {
 	l := Open(t, ledger.Options{})
 	Define(t, l, Vote())
-	check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Policy: policy.Fixed(privacy.Epsilon{}), Cap: Boundless()})))
+	check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Policy: policy.Fixed(privacy.Epsilon{}), Cap: NoCap()})))
 	_, err := l.Release(t.Context(), api.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: Nano(t, 1), Truth: Never(t)})
 	want := api.Refusal{Object: "ann", Reason: api.ChainCeiling, Asked: Nano(t, 1), Cost: Nano(t, 1), Remedy: "nothing"}
 	got := Refusals(t, err)[0]
 	check.That(t, got == want, "refused for %+v, want %+v", got, want)
 }
 
-func beginEpoch(t testing.TB, l Book, key, object string) {
+func beginEpoch(t testing.TB, l LedgerAPI, key, object string) {
 	t.Helper()
 	check.Must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: key, Question: "vote", Object: object}))
 }
 
-// How levels are combined, and what intervals cover, is the caller's choice.
+// The caller decides how levels are combined and what intervals cover.
 func (anyLedger) Estimate_PoolAndPopulation_AreUsed(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "9", "ann", "bob")
 	Release(t, l, ReleaseOf(t, "1", "ann", "1"))
@@ -171,21 +171,21 @@ func (anyLedger) Estimate_PoolAndPopulation_AreUsed(t *T) {
 	}
 }
 
-// What an attacker sees of two epochs are independent chains: the law of both responses is the
-// product of the laws of each, so that both together say at most the sum of their ε, and at the
-// full sum if the value is known to be the same. The test counts the pairs of 1,000 people.
-func (anyLedger) EpochsAreIndependent(t *T) {
+// An attacker sees two epochs as independent chains: the law of both responses is the product of
+// their laws. So both together cost at most the sum of their ε. The test counts the pairs of 1,000
+// objects.
+func (anyLedger) Epochs_OfOneObject_AreIndependent(t *T) {
 	const people = 1000
 	l := Open(t, ledger.Options{})
 	Define(t, l, api.Question{Name: "vote", Values: []string{"yes", "no"}})
 	names := Crowd(people)
 	Enroll(t, l, "vote", "9", names...)
-	CarryOut(t, l, Order(t, "1", "0.5", names...))
+	Raise(t, l, RaiseOf(t, "1", "0.5", names...))
 	first := Responses(t, l, "vote", Eps(t, "0.5"))
 	for _, name := range names {
 		beginEpoch(t, l, "epoch of "+name, name)
 	}
-	CarryOut(t, l, Order(t, "2", "0.5", names...))
+	Raise(t, l, RaiseOf(t, "2", "0.5", names...))
 	second := Responses(t, l, "vote", Eps(t, "0.5"))
 	counts, law := map[[2]bool]int{}, map[[2]bool]float64{}
 	for _, name := range names {
@@ -203,12 +203,12 @@ func (anyLedger) EpochsAreIndependent(t *T) {
 
 // Faults that the model found.
 
-// partSize is how many objects there are in a part of a large request.
+// partSize is the number of objects in a part of a large request.
 const partSize = 4096
 
-// Nor may the share of a reserved order be counted on against what holds without it: here the large
-// raise, which unlocks nothing and is then refused in its midst.
-func TestAReservedShareIsNoHelpAgainstARaise(t *testing.T) {
+// The share of a reserved order must not count for another request. Here a large raise, which
+// unlocks nothing, would be refused in the middle.
+func TestRaise_ReservedShare_IsNotCounted(t *testing.T) {
 	names := Crowd(partSize + 1)
 	last := names[partSize]
 	l := NewLedger(t)
@@ -218,34 +218,34 @@ func TestAReservedShareIsNoHelpAgainstARaise(t *testing.T) {
 	EnrollUnder(t, l, "vote", p, "9", names...)
 	Sell(t, l, Purchase(t, "1", "cryo", "0.1", names...))
 	Reserve(t, l, api.ReserveRequest{Key: "2", Order: Purchase(t, "", "acme", "0.2", last).Order, For: time.Hour})
-	r, once := Order(t, "3", "0.25", names...), false
+	r, once := RaiseOf(t, "3", "0.25", names...), false
 	r.Progress = func(int, int) {
 		if !once {
 			once = true
-			Refusals(t, check.Err(l.Answer(t.Context(), Inquire(t, "4", "majority:yes", "0.1", Ballots(), last))))
+			Refusals(t, check.Err(l.Answer(t.Context(), AnswerOf(t, "4", "majority:yes", "0.1", Ballots(), last))))
 		}
 	}
-	CarryOut(t, l, r)
+	Raise(t, l, r)
 }
 
-// A backup is made at any instant. One made after a new noise key, and before anything else, was
-// damaged data to Verify, and so not made.
-func TestABackupFollowsOnANewNoiseKey(t *testing.T) {
+// A backup can be made at any instant. One made directly after a new noise key failed: Verify
+// reported damage.
+func TestBackup_AfterNewNoiseKey_IsMade(t *testing.T) {
 	for _, compact := range []bool{false, true} {
 		moves := []move{moveReopen{opening{Noise: "2026"}}, moveCopy{Compact: compact}, moveRestore{}}
-		failure := newTable().play(t, realFiles-1, moves)
+		failure := newRunner().play(t, realFiles-1, moves)
 		check.That(t, failure == "", "%v", failure)
 	}
 }
 
-// The event of an epoch is erased with the rest, and names nobody then.
-func TestAnEpochIsForgotten(t *testing.T) {
+// The event of an epoch is erased with the others of its object.
+func TestForget_ObjectWithEpochs_ErasesTheirEvents(t *testing.T) {
 	moves := []move{
 		moveEnroll{Question: "vote", Objects: []string{"dot"}, Rule: 0, Cap: milli(300)}, moveRelease{"vote", "dot", milli(100), host{}}, moveEpoch{"vote", "dot"},
 		moveRelease{"vote", "dot", milli(100), host{}}, moveForget{"dot"}, moveReturn{"vote", "dot"}, moveRelease{"vote", "dot", milli(50), host{}},
 	}
 	for seed := range uint64(4) {
-		failure := newTable().play(t, seed, moves)
+		failure := newRunner().play(t, seed, moves)
 		check.That(t, failure == "", "seed %d: %s", seed, failure)
 	}
 }

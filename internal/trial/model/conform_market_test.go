@@ -20,7 +20,7 @@ import (
 func on(day int) time.Time { return ledgertest.Begin().Add(time.Duration(day) * 24 * time.Hour) }
 
 // However late ctx ends, an error means that nothing was sold.
-func (openLedger) ASaleIsToldWhenItIsMade(t *T) {
+func (openLedger) Sell_ContextEnds_ErrorMeansNoSale(t *T) {
 	calls, end, cancel := 0, 0, func() {}
 	l := Open(t, ledger.Options{Now: func() time.Time {
 		if calls++; calls == end {
@@ -39,15 +39,15 @@ func (openLedger) ASaleIsToldWhenItIsMade(t *T) {
 		s, err := l.Sell(ctx, r)
 		calls = 100
 		if made := Stats(t, l).Sales - before; (err == nil) != (made == 1) || err == nil && s.Objects != 1 {
-			t.Errorf("ctx ended at look %d at the clock: %d sales made, and %+v, %v", end, made, s, err)
+			t.Errorf("ctx ended at read %d of the clock: %d sales were made, and Sell returned %+v, %v", end, made, s, err)
 		}
 		cancel()
 	}
 }
 
-// Whoever has no truth costs nothing, and so does not break a limit; and no waiting helps against a
-// cap.
-func (anyLedger) LimitsAreThoseOfWhatIsSold(t *T) {
+// An object without a true value costs nothing, and so does not exceed a price limit. If the cap is
+// the limit, waiting does not help.
+func (anyLedger) Sell_PriceLimit_CountsOnlyWhatIsSold(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	EnrollUnder(t, l, "vote", Market(t, "2"), "9", "ann", "bob")
@@ -57,7 +57,7 @@ func (anyLedger) LimitsAreThoseOfWhatIsSold(t *T) {
 	r.Partial, r.MaxPrice, r.Truth = true, &less, ListOf("yes", "")
 	_, err := l.Sell(t.Context(), r)
 	dearer, is := errors.AsType[*api.QuoteError](err)
-	check.That(t, is && dearer.Quote.Price == one.Price, "for one less than it costs: %v", err)
+	check.That(t, is && dearer.Quote.Price == one.Price, "with a limit one below the price: %v", err)
 	r.MaxPrice = &one.Price
 	s := Sell(t, l, r)
 	check.That(t, s.Price == one.Price && len(s.Refused) == 1, "%+v", s)
@@ -70,8 +70,8 @@ func (anyLedger) LimitsAreThoseOfWhatIsSold(t *T) {
 	check.That(t, got[0].Reason == api.ChainCeiling && got[0].Remedy == "nothing", "got the error %v", err)
 }
 
-// Whether there is anybody may change; a request for all who take part is not wrong for ever.
-func (anyLedger) NobodyYet(t *T) {
+// A request for all objects returns ErrUnknown while there are none, because that may change.
+func (anyLedger) Sell_NoObjectsYet_ReturnsErrUnknown(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	r := Purchase(t, "1", "acme", "0.5")
@@ -81,19 +81,19 @@ func (anyLedger) NobodyYet(t *T) {
 	Sell(t, l, r)
 	for _, broken := range []string{"a\uFFFDb"} {
 		if _, err := l.Sell(t.Context(), Purchase(t, "2", broken, "0.5", "ann")); !errors.Is(err, api.ErrInvalid) {
-			t.Errorf("the buyer %q is served: %v", broken, err)
+			t.Errorf("the buyer %q is accepted: %v", broken, err)
 		}
 	}
 }
 
-// Invariant 12 and the promise of Advance: it does not matter how often it is called. One call
-// after a month leaves the levels of one every day, whatever was sold in between, and a clock that
-// goes back releases nothing.
+// Invariant 12 and the promise of Advance: the number of calls does not matter. One call after a
+// month leaves the same levels as one every day, with any sales in between. A clock that goes back
+// releases nothing.
 
-// month is a month of a few objects under policies that release something by themselves.
+// month is a month of a few objects under policies that release levels by the calendar.
 type month struct {
 	*T
-	ledger Book
+	ledger LedgerAPI
 	clock  *ledgertest.Clock
 }
 
@@ -111,12 +111,12 @@ func newMonth(t *T, limit string) *month {
 	Define(t, l, api.Question{Name: "still", Values: []string{"yes", "no"}, Encoding: "direct"})
 	EnrollUnder(t, l, "vote", slow, limit, "ann", "bob", "cid")
 	EnrollUnder(t, l, "smoker", both, limit, "ann", "bob")
-	EnrollUnder(t, l, "still", Market(t, "2"), limit, "bob", "dot") // nothing of it comes by itself
+	EnrollUnder(t, l, "still", Market(t, "2"), limit, "bob", "dot") // nothing of it is released by the calendar
 	return m
 }
 
-// live lets the month pass with a sale here and there, and sweeps on the days asked for.
-func (m *month) live(sales bool, sweeps func(day int) bool) *month {
+// run runs the month with some sales, and sweeps on the selected days.
+func (m *month) run(sales bool, sweeps func(day int) bool) *month {
 	m.Helper()
 	l := m.ledger
 	for day := range days + 1 {
@@ -124,12 +124,12 @@ func (m *month) live(sales bool, sweeps func(day int) bool) *month {
 		m.clock.Set(now)
 		if sales {
 			switch day {
-			case 10: // 0.5 has been released; this level is none of those that come by themselves
-				CarryOut(m, l, Order(m, "a", "0.33", "ann", "bob"))
+			case 10: // 0.5 has been released; the calendar does not release this level
+				Raise(m, l, RaiseOf(m, "a", "0.33", "ann", "bob"))
 				m.sell("still", "0.33", "bob")
 			case 15:
-				CarryOut(m, l, Order(m, "b", "0.7", "bob"))
-				CarryOut(m, l, Order(m, "c", "0.725", "bob"))
+				Raise(m, l, RaiseOf(m, "b", "0.7", "bob"))
+				Raise(m, l, RaiseOf(m, "c", "0.725", "bob"))
 				m.sell("still", "0.7", "bob", "dot")
 			case 20:
 				check.Must(m, m.ledger.Withdraw(m.Context(), api.ObjectRequest{Key: "gone", Object: "cid"}))
@@ -160,7 +160,7 @@ func (m *month) sweep(key string) api.AdvanceResult {
 	return check.Value(m.ledger.Advance(m.Context(), api.AdvanceRequest{Key: key, Truth: SameTruth("yes")}))(m)
 }
 
-// levels are all recorded ε by object and question, without the responses.
+// levels returns all recorded ε by object and question, without the responses.
 func (m *month) levels() map[string][]privacy.Epsilon {
 	m.Helper()
 	all := map[string][]privacy.Epsilon{}
@@ -176,42 +176,42 @@ func (m *month) levels() map[string][]privacy.Epsilon {
 	return all
 }
 
-func (anyLedger) OneSweepAfterAMonthIsAsGoodAsThirty(t *T) {
+func (anyLedger) Advance_OnceAfterAMonth_EqualsDaily(t *T) {
 	for name, limit := range map[string]string{"wide": "9", "tight": "2.4"} {
 		t.Run(name, func(t *T) {
-			want := newMonth(t, limit).live(false, func(int) bool { return true }).levels()
+			want := newMonth(t, limit).run(false, func(int) bool { return true }).levels()
 			if name == "wide" && (len(want["ann/vote"]) != 30 || len(want["ann/smoker"]) != 17) || want["bob/still"] != nil {
-				t.Errorf("what was released is %v", want)
+				t.Errorf("released levels: %v", want)
 			}
 			o := want["ann"][0]
 			check.That(t, name != "tight" || !Eps(t, "2.4").Less(o), "ann has spent %s", o)
 			for how, sweeps := range map[string]func(int) bool{
 				"once": func(day int) bool { return day == days }, "seldom": func(day int) bool { return day%7 == 3 || day == days },
 			} {
-				// Where a cap binds, the chains of an object take their turns by the calendar.
-				got := newMonth(t, limit).live(false, sweeps).levels()
+				// If a cap is the limit, the chains of an object are raised in turns, in the order
+				// of the calendar.
+				got := newMonth(t, limit).run(false, sweeps).levels()
 				check.That(t, reflect.DeepEqual(got, want), "%s: %v\nwant %v", how, got, want)
 			}
 		})
 	}
 }
 
-// With sales in between: what a sale has overtaken is derived for nothing, and the levels are the
-// same.
-func (anyLedger) SweepsAndSalesComeToTheSameLevels(t *T) {
-	want := newMonth(t, "9").live(true, func(int) bool { return true })
+// With sales in between, the levels are the same: levels below a sale are derived at no cost.
+func (anyLedger) Advance_SalesInBetween_SameLevels(t *T) {
+	want := newMonth(t, "9").run(true, func(int) bool { return true })
 	AuditAll(t, want.ledger)
 	levels := want.levels()
 	if !slices.Contains(levels["bob/vote"], Eps(t, "0.725")) || len(levels["ann/vote"]) != 31 || len(levels["cid/vote"]) != 19 || len(levels["dot/still"]) != 2 {
-		t.Errorf("the month came to %v", levels)
+		t.Errorf("levels after the month: %v", levels)
 	}
 	for how, sweeps := range map[string]func(int) bool{
 		"once": func(day int) bool { return day == days }, "seldom": func(day int) bool { return day%4 == 1 || day == 19 || day == days },
 	} {
-		m := newMonth(t, "9").live(true, sweeps)
+		m := newMonth(t, "9").run(true, sweeps)
 		AuditAll(t, m.ledger)
 		got := m.levels()
-		// cid left on day 20, with what had been released at the sweep before.
+		// cid left on day 20, with the levels of the sweep before.
 		for _, gone := range []string{"cid", "cid/vote"} {
 			delete(got, gone)
 			delete(levels, gone)
@@ -220,8 +220,8 @@ func (anyLedger) SweepsAndSalesComeToTheSameLevels(t *T) {
 	}
 }
 
-// The progress of a sweep counts objects, and of a sweep of one question those who take part in it.
-func (openLedger) TheProgressOfASweepEnds(t *T) {
+// The progress of a sweep counts objects; in a sweep of one question, the objects in that question.
+func (openLedger) Advance_Progress_CountsObjects(t *T) {
 	for _, question := range []string{"", "vote", "still"} {
 		m := newMonth(t, "9")
 		m.clock.Set(ledgertest.Begin().Add(10 * 24 * time.Hour))
@@ -233,8 +233,8 @@ func (openLedger) TheProgressOfASweepEnds(t *T) {
 	}
 }
 
-// However many levels there are to catch up with, each truth is asked for once.
-func (anyLedger) ASweepAsksOnce(t *T) {
+// For any number of due levels, each true value is requested once.
+func (anyLedger) Advance_ManyLevels_RequestsEachTruthOnce(t *T) {
 	clock := ledgertest.NewClock(ledgertest.Begin())
 	l := Open(t, ledger.Options{Now: clock.Now})
 	Define(t, l, Vote())
@@ -247,20 +247,20 @@ func (anyLedger) ASweepAsksOnce(t *T) {
 		return SameTruth("yes")(ctx, q, objects)
 	}}))(t)
 	check.That(t, asked == len(names) && result.Questions[0].Raised == len(names),
-		"%d truths asked for %d objects: %+v", asked, len(names), result)
+		"%d true values were requested for %d objects: %+v", asked, len(names), result)
 	n := len(Responses(t, l, "vote", Eps(t, "0.95")))
-	check.That(t, n == len(names), "%d of %d have the last level but one", n, len(names))
+	check.That(t, n == len(names), "%d of %d objects have the second last level", n, len(names))
 }
 
-// straight is a calendar of some days from 0 to 1.
+// straight returns a calendar of ten days from 0 to 1.
 func straight(t testing.TB, stride string) policy.Policy {
 	t.Helper()
 	return check.Value(policy.Linear(Eps(t, "0"), Eps(t, "1"), ledgertest.Begin(), ledgertest.Begin().Add(10*24*time.Hour), Eps(t, stride)))(t)
 }
 
-// Each reading of a reservation reports the same state at the same instant: the result of Reserve,
-// the reading by number, the lists, and the errors of requests that need an open one. Reserve
-// repeated with its key succeeds only while the reservation is open.
+// Each way to read a reservation reports the same state at the same instant: the result of Reserve,
+// the read by number, the lists, and the errors of requests that need an open one. Reserve repeated
+// with its key succeeds only while the reservation is open.
 func (openLedger) Reservation_EachReadingReportsTheSameState(t *T) {
 	clock := ledgertest.NewClock(ledgertest.Begin())
 	l := Open(t, ledger.Options{Now: clock.Now})
@@ -269,7 +269,7 @@ func (openLedger) Reservation_EachReadingReportsTheSameState(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-func testReservationStates(t *T, l Book, clock *ledgertest.Clock, buyer string) {
+func testReservationStates(t *T, l LedgerAPI, clock *ledgertest.Clock, buyer string) {
 	if buyer == "called" {
 		Sellers(t, l, "9", "9", "ann")
 	}
@@ -291,7 +291,7 @@ func testReservationStates(t *T, l Book, clock *ledgertest.Clock, buyer string) 
 	check.Must(t, l.Cancel(t.Context(), buyer+"cancel", number["cancelled"]))
 
 	end := clock.Now().Add(time.Minute)
-	clock.Set(end.Add(-1)) // the last instant at which the short one is open
+	clock.Set(end.Add(-1)) // the last instant at which the short reservation is open
 	if _, err := l.Reserve(t.Context(), expired); err != nil {
 		t.Errorf("one nanosecond before it expires: %v", err)
 	}
@@ -308,7 +308,7 @@ func testReservationStates(t *T, l Book, clock *ledgertest.Clock, buyer string) 
 			want.Expires = end
 		}
 		read, err := l.Reservation(t.Context(), n)
-		check.That(t, err == nil && read.State == state, "%s: it is read as %s, %v", state, read.State, err)
+		check.That(t, err == nil && read.State == state, "%s: the reservation is read as %s, %v", state, read.State, err)
 		again, err := l.Reserve(t.Context(), r)
 		if state == "open" {
 			check.That(t, err == nil && again.State == state && again.Number == n,
@@ -340,19 +340,19 @@ func testReservationStates(t *T, l Book, clock *ledgertest.Clock, buyer string) 
 			}
 		}
 		if slices.Sort(want); !slices.Equal(got, want) {
-			t.Errorf("in the states %q are %v, want %v", states, got, want)
+			t.Errorf("reservations in the states %q: %v, want %v", states, got, want)
 		}
 	}
 	for _, err := range l.Reservations(t.Context(), "", "sold") {
-		check.That(t, errors.Is(err, api.ErrInvalid), "of a state that there is not: %v", err)
+		check.That(t, errors.Is(err, api.ErrInvalid), "list reservations in an unknown state: %v", err)
 	}
 
-	// One that has expired can be cancelled, and then no clock that is put right opens it again.
+	// An expired reservation can be cancelled. Then a corrected clock does not open it again.
 	check.Must(t, l.Cancel(t.Context(), buyer+"settle", number["expired"]))
 	_, err := l.Reserve(t.Context(), expired)
 	wantClosed(t, "after it was settled", api.ReservationError{Number: number["expired"], State: "cancelled"}, err)
 
-	// A sale that was never reserved is no reservation, whatever is asked of it.
+	// A sale that was never reserved is not a reservation.
 	direct := Sell(t, l, Purchase(t, buyer+"direct", buyer, "0.1", "ann"))
 	_, read := l.Reservation(t.Context(), direct.Number)
 	_, capture := l.Capture(t.Context(), api.CaptureRequest{Key: buyer + "direct capture", Reservation: direct.Number, Truth: SameTruth("yes")})
@@ -374,8 +374,8 @@ func wantClosed(t *T, what string, want api.ReservationError, err error) {
 	}
 }
 
-// The objects of an order that are left out are in one place, whichever request left them out, and
-// whenever it is read.
+// The objects that an order excludes are listed in one place, whichever request excluded them, and
+// in every read.
 func (openLedger) Reservation_RefusedObjects_AreCompleteInEveryReading(t *T) {
 	l := Open(t, ledger.Options{})
 	Sellers(t, l, "9", "9", "ann", "bob", "cyd")

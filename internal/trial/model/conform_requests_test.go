@@ -24,36 +24,37 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// Invariant 5: key and request seen before: the recorded result, byte for byte; key seen with
-// another request: a typed conflict. Nothing is drawn or charged twice.
+// Invariant 5: the same key with the same request returns the recorded result, byte for byte; the
+// same key with another request returns a typed conflict. Nothing is drawn or charged twice.
 
 // mutation is a call with an idempotency key.
-type mutation func(l Book) (any, error)
+type mutation func(l LedgerAPI) (any, error)
 
-// mutations returns one call of each kind, to be made in this order of the names.
+// mutations returns one call of each kind, to be made in the order of their names.
 func mutations(t *T) map[string]mutation {
 	ctx := t.Context()
 	return map[string]mutation{
-		"1 define": func(l Book) (any, error) {
+		"1 define": func(l LedgerAPI) (any, error) {
 			return nil, l.DefineQuestion(ctx, "k1", Vote())
 		},
-		"2 enroll": func(l Book) (any, error) {
+		"2 enroll": func(l LedgerAPI) (any, error) {
 			return l.Enroll(ctx, api.EnrollRequest{Key: "k2", Question: "vote", Objects: []string{"bob", "ann"}, Policy: policy.Fixed(Eps(t, "2")), Cap: Eps(t, "3")})
 		},
-		"3 release": func(l Book) (any, error) { return l.Release(ctx, ReleaseOf(t, "k3", "ann", "0.5")) },
-		"4 raise":   func(l Book) (any, error) { return l.Raise(ctx, Order(t, "k4", "1", "bob", "ann")) },
-		"5 degrade": func(l Book) (any, error) { return l.Release(ctx, ReleaseOf(t, "k5", "bob", "0.25")) },
-		"6 partial": func(l Book) (any, error) {
-			r := Order(t, "k6", "1", "ann", "zoe", "bob")
+		"3 release": func(l LedgerAPI) (any, error) { return l.Release(ctx, ReleaseOf(t, "k3", "ann", "0.5")) },
+		"4 raise":   func(l LedgerAPI) (any, error) { return l.Raise(ctx, RaiseOf(t, "k4", "1", "bob", "ann")) },
+		"5 degrade": func(l LedgerAPI) (any, error) { return l.Release(ctx, ReleaseOf(t, "k5", "bob", "0.25")) },
+		"6 partial": func(l LedgerAPI) (any, error) {
+			r := RaiseOf(t, "k6", "1", "ann", "zoe", "bob")
 			r.Partial = true
 			return l.Raise(ctx, r)
 		},
-		"7 all": func(l Book) (any, error) { return l.Raise(ctx, Order(t, "k7", "2")) },
+		"7 all": func(l LedgerAPI) (any, error) { return l.Raise(ctx, RaiseOf(t, "k7", "2")) },
 	}
 }
 
-// The same for an order over many, and with the other mutating calls among the crowd.
-func (anyLedger) KeysUsedByManyAtOnceActOnce(t *T) {
+// Each of these calls, made concurrently with the same key, takes effect once and returns the same
+// result.
+func (anyLedger) Key_UsedConcurrently_ActsOnce(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	calls := mutations(t)
@@ -78,26 +79,26 @@ func (anyLedger) KeysUsedByManyAtOnceActOnce(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-func (anyLedger) AKeyIsNotGoodForAnotherRequest(t *T) {
+func (anyLedger) Key_OtherRequest_IsAConflict(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "3", "ann", "bob")
 	Define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: "direct"})
 	Enroll(t, l, "smoker", "3", "ann", "bob")
-	used := Order(t, "used", "0.5", "ann", "bob")
-	CarryOut(t, l, used)
+	used := RaiseOf(t, "used", "0.5", "ann", "bob")
+	Raise(t, l, used)
 	for name, call := range conflicts(t, l, used) {
-		Unchanged(t, l, func() {
+		WantUnchanged(t, l, func() {
 			if err := call(); err == nil {
-				t.Errorf("%s: the key is good for another request", name)
+				t.Errorf("%s: the key is accepted for another request", name)
 			} else {
 				check.Is(t, err, &api.KeyConflictError{})
 			}
 		})
 	}
-	CarryOut(t, l, used) // and is still good for its own
+	Raise(t, l, used) // the key still works for its own request
 }
 
-// conflicts are requests with the key of another one, each different in one respect.
-func conflicts(t *T, l Book, used api.RaiseRequest) map[string]func() error {
+// conflicts returns requests with the key of another request. Each differs in one respect.
+func conflicts(t *T, l LedgerAPI, used api.RaiseRequest) map[string]func() error {
 	ctx := t.Context()
 	raise := func(change func(*api.RaiseRequest)) func() error {
 		r := used
@@ -113,28 +114,28 @@ func conflicts(t *T, l Book, used api.RaiseRequest) map[string]func() error {
 		"partial":     raise(func(r *api.RaiseRequest) { r.Partial = true }),
 		"release":     func() error { _, err := l.Release(ctx, ReleaseOf(t, used.Key, "ann", "0.5")); return err },
 		"enroll": func() error {
-			return check.Err(l.Enroll(ctx, api.EnrollRequest{Key: used.Key, Question: "vote", Objects: []string{"ann", "bob"}, Cap: Boundless()}))
+			return check.Err(l.Enroll(ctx, api.EnrollRequest{Key: used.Key, Question: "vote", Objects: []string{"ann", "bob"}, Cap: NoCap()}))
 		},
 		"define": func() error { return l.DefineQuestion(ctx, used.Key, Vote()) },
 	}
 }
 
-func (anyLedger) ADigestHoldsNoTruth(t *T) {
+func (anyLedger) Key_OtherTrueValue_IsTheSameRequest(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "3", "ann")
 	r := ReleaseOf(t, "k", "ann", "0.5")
 	first := Release(t, l, r)
-	r.Truth = SameTruth("no") // a liar with the same key gets the same answer, and no conflict
+	r.Truth = SameTruth("no") // another true value with the same key gets the same response, and no conflict
 	again := Release(t, l, r)
 	check.That(t, again == first, "%v, then %v", first, again)
 }
 
-// A refused call does not burn its key: when the reason is gone, the same call works.
-func (anyLedger) ARefusedKeyIsStillFree(t *T) {
+// A refused call does not use up its key: when the reason is gone, the same call works.
+func (anyLedger) Key_OfRefusedRequest_StaysFree(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "1", "ann")
 	late := ReleaseOf(t, "late", "bob", "0.5")
 	mute := ReleaseOf(t, "mute", "ann", "0.5")
 	mute.Truth = SameTruth("")
-	Unchanged(t, l, func() {
+	WantUnchanged(t, l, func() {
 		for _, r := range []api.ReleaseRequest{late, mute} {
 			Refusals(t, check.Err(l.Release(t.Context(), r)))
 		}
@@ -144,15 +145,16 @@ func (anyLedger) ARefusedKeyIsStillFree(t *T) {
 	mute.Truth = SameTruth("yes")
 	Release(t, l, mute)
 
-	// After the refusal the key may even be used for something else.
-	over := Order(t, "over", "2", "ann")
+	// After the refusal, the key may even be used for another request.
+	over := RaiseOf(t, "over", "2", "ann")
 	Refusals(t, check.Err(l.Raise(t.Context(), over)))
-	CarryOut(t, l, Order(t, "over", "1", "ann"))
+	Raise(t, l, RaiseOf(t, "over", "1", "ann"))
 	check.Is(t, check.Err(l.Raise(t.Context(), over)), &api.KeyConflictError{})
 }
 
-// Two different requests race for one key: one of them has it, in all its callers' eyes.
-func (anyLedger) OfTwoRequestsWithOneKeyOneWins(t *T) {
+// Two different requests are made concurrently with one key. One of them gets it, and all callers
+// see the same.
+func (anyLedger) Key_TwoRequestsConcurrently_OneWins(t *T) {
 	l := Voters(t, NewLedger(t), "3", "ann")
 	failed := race(t, 32, func(i int) error {
 		return check.Err(l.Release(t.Context(), ReleaseOf(t, "k", "ann", []string{"0.5", "0.75"}[i%2])))
@@ -165,20 +167,20 @@ func (anyLedger) OfTwoRequestsWithOneKeyOneWins(t *T) {
 	check.That(t, n == 1, "%d draws", n)
 }
 
-// fieldOf returns what an idempotency conflict says.
+// fieldOf returns the field that an idempotency conflict names.
 func fieldOf(t *T, err error) string {
 	t.Helper()
 	var conflict *api.KeyConflictError
 	check.Need(t, errors.As(err, &conflict) && conflict.Key == "the key", "the conflict is %v", err)
 	if named := conflict.Field; named != "" && named != "Kind" && !strings.HasSuffix(err.Error(), "differs in "+named) {
-		t.Errorf("a difference in %s is told as %v", named, err)
+		t.Errorf("a difference in %s is reported as %v", named, err)
 	}
 	return conflict.Field
 }
 
-// A conflict names the first field that differs, also from a request that was carried out in parts,
-// and from one before the file was opened again.
-func (anyLedger) AConflictNamesTheFieldThatDiffers(t *T) {
+// A conflict names the first field that differs, also for a request that was executed in parts, and
+// for one before the file was opened again.
+func (anyLedger) KeyConflict_NamesTheDifferentField(t *T) {
 	ctx := t.Context()
 	limit := int64(10_000)
 	sale := func(t *T) api.SellRequest {
@@ -199,14 +201,14 @@ func (anyLedger) AConflictNamesTheFieldThatDiffers(t *T) {
 		r := sale(t)
 		change(&r)
 		got := fieldOf(t, check.Err(l.Sell(ctx, r)))
-		check.That(t, got == field, "another %s is told as %q", field, got)
+		check.That(t, got == field, "another %s is reported as %q", field, got)
 	}
-	if got := fieldOf(t, check.Err(l.Raise(ctx, Order(t, "the key", "0.5", "ann", "bob")))); got != "Kind" {
-		t.Errorf("another kind of request is told as %q", got)
+	if got := fieldOf(t, check.Err(l.Raise(ctx, RaiseOf(t, "the key", "0.5", "ann", "bob")))); got != "Kind" {
+		t.Errorf("another kind of request is reported as %q", got)
 	}
 }
 
-func (anyLedger) AConflictNamesItsKey(t *T) {
+func (anyLedger) KeyConflict_NamesTheKey(t *T) {
 	l := NewLedger(t)
 	check.Must(t, l.DefineQuestion(t.Context(), "the key", Vote()))
 	var conflict *api.KeyConflictError
@@ -216,25 +218,25 @@ func (anyLedger) AConflictNamesItsKey(t *T) {
 	}
 	_, err = l.Answer(t.Context(), api.AnswerRequest{Key: "2", Question: "vote", Query: "winner", Epsilon: Eps(t, "1"), Objects: Crowd(api.MaxPanel + 1)})
 	check.That(t, errors.Is(err, api.ErrInvalid) && strings.Contains(err.Error(), "divide it into several"),
-		"an answer about too many is refused by %v", err)
+		"an answer about too many objects is refused with %v", err)
 }
 
-// Invariant 8: by default an order sells to all its objects or to none; asked to be partial, it
-// says exactly whom it left out and why.
+// Invariant 8: by default an order sells to all its objects or to none. A partial order lists
+// exactly the objects that it excludes, and why.
 
-func (anyLedger) AnOrderSellsToAllOrToNone(t *T) {
-	for name, spoil := range map[string]func(*T, Book, *api.RaiseRequest){
-		"one not enrolled": func(t *T, l Book, r *api.RaiseRequest) { r.Objects = append(r.Objects, "zoe") },
-		"one over the cap": func(t *T, l Book, r *api.RaiseRequest) {
+func (anyLedger) Raise_OneObjectRefused_ChangesNothing(t *T) {
+	for name, spoil := range map[string]func(*T, LedgerAPI, *api.RaiseRequest){
+		"one not enrolled": func(t *T, l LedgerAPI, r *api.RaiseRequest) { r.Objects = append(r.Objects, "zoe") },
+		"one over the cap": func(t *T, l LedgerAPI, r *api.RaiseRequest) {
 			s := ReleaseOf(t, "s", "dot", "0.5")
 			s.Question = "smoker"
 			Release(t, l, s)
 		},
-		"one without truth": func(t *T, l Book, r *api.RaiseRequest) { r.Truth = ListOf("yes", "no", "", "yes") },
-		"one unknown truth": func(t *T, l Book, r *api.RaiseRequest) {
+		"one without truth": func(t *T, l LedgerAPI, r *api.RaiseRequest) { r.Truth = ListOf("yes", "no", "", "yes") },
+		"one unknown truth": func(t *T, l LedgerAPI, r *api.RaiseRequest) {
 			r.Truth = ListOf("yes", "no", "?", "yes")
 		},
-		"truths fail": func(t *T, l Book, r *api.RaiseRequest) {
+		"truths fail": func(t *T, l LedgerAPI, r *api.RaiseRequest) {
 			r.Truth = func(context.Context, string, []string) ([]string, error) {
 				return nil, errors.New("the disk is on fire")
 			}
@@ -244,21 +246,21 @@ func (anyLedger) AnOrderSellsToAllOrToNone(t *T) {
 			l := Voters(t, Open(t, ledger.Options{}), "1", "ann", "bob", "cid", "dot")
 			Define(t, l, Smoker())
 			Enroll(t, l, "smoker", "1", "dot")
-			r := Order(t, "k", "0.75", "ann", "bob", "cid", "dot")
+			r := RaiseOf(t, "k", "0.75", "ann", "bob", "cid", "dot")
 			spoil(t, l, &r)
-			Unchanged(t, l, func() {
+			WantUnchanged(t, l, func() {
 				_, err := l.Raise(t.Context(), r)
-				check.That(t, err != nil, "it was carried out")
+				check.That(t, err != nil, "the order was executed")
 			})
 		})
 	}
 }
 
-func (anyLedger) WhomARequestIsForMustBeClear(t *T) {
+func (anyLedger) Request_UnclearObjects_IsRefused(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "1", "ann")
 	raise := func(change func(*api.RaiseRequest)) func() error {
 		return func() error {
-			r := Order(t, "k", "0.5", "ann")
+			r := RaiseOf(t, "k", "0.5", "ann")
 			r.Truth = Never(t)
 			change(&r)
 			return check.Err(l.Raise(t.Context(), r))
@@ -266,21 +268,21 @@ func (anyLedger) WhomARequestIsForMustBeClear(t *T) {
 	}
 	enrol := func(objects ...string) func() error {
 		return func() error {
-			return check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "k", Question: "vote", Objects: objects, Cap: Boundless()}))
+			return check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "k", Question: "vote", Objects: objects, Cap: NoCap()}))
 		}
 	}
 	for name, call := range map[string]func() error{
-		"nobody":            raise(func(r *api.RaiseRequest) { r.Objects = nil }),
-		"empty list":        raise(func(r *api.RaiseRequest) { r.Objects = []string{} }),
-		"names and all":     raise(func(r *api.RaiseRequest) { r.All = true }),
-		"empty and all":     raise(func(r *api.RaiseRequest) { r.Objects, r.All = []string{}, true }),
-		"twice":             raise(func(r *api.RaiseRequest) { r.Objects = []string{"ann", "bob", "ann"} }),
-		"enrol nobody":      enrol(),
-		"enrol twice":       enrol("bob", "ann", "bob"),
-		"enrol a non-name":  enrol("bob", ""),
-		"release of nobody": func() error { _, err := l.Release(t.Context(), ReleaseOf(t, "k", "", "0.5")); return err },
+		"no objects":           raise(func(r *api.RaiseRequest) { r.Objects = nil }),
+		"empty list":           raise(func(r *api.RaiseRequest) { r.Objects = []string{} }),
+		"names and all":        raise(func(r *api.RaiseRequest) { r.All = true }),
+		"empty and all":        raise(func(r *api.RaiseRequest) { r.Objects, r.All = []string{}, true }),
+		"twice":                raise(func(r *api.RaiseRequest) { r.Objects = []string{"ann", "bob", "ann"} }),
+		"enroll no objects":    enrol(),
+		"enroll twice":         enrol("bob", "ann", "bob"),
+		"enroll an empty name": enrol("bob", ""),
+		"release of no object": func() error { _, err := l.Release(t.Context(), ReleaseOf(t, "k", "", "0.5")); return err },
 	} {
-		Unchanged(t, l, func() {
+		WantUnchanged(t, l, func() {
 			if err := call(); !errors.Is(err, api.ErrInvalid) {
 				t.Errorf("%s: got the error %v", name, err)
 			}
@@ -289,13 +291,13 @@ func (anyLedger) WhomARequestIsForMustBeClear(t *T) {
 }
 
 // A context that has ended stops a call before it does anything.
-func (anyLedger) AnEndedContextStopsEveryCall(t *T) {
+func (anyLedger) Call_ContextEnded_DoesNothing(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "1", "ann")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	Unchanged(t, l, func() {
+	WantUnchanged(t, l, func() {
 		check.Is(t, check.Err(l.Release(ctx, ReleaseOf(t, "k", "ann", "0.5"))), context.Canceled)
-		check.Is(t, check.Err(l.Enroll(ctx, api.EnrollRequest{Key: "k", Question: "vote", Objects: []string{"bob"}, Cap: Boundless()})), context.Canceled)
+		check.Is(t, check.Err(l.Enroll(ctx, api.EnrollRequest{Key: "k", Question: "vote", Objects: []string{"bob"}, Cap: NoCap()})), context.Canceled)
 		check.Is(t, l.DefineQuestion(ctx, "k", Smoker()), context.Canceled)
 		check.Is(t, check.Err(l.Object(ctx, "ann")), context.Canceled)
 		check.Is(t, check.Err(api.Collect(l.Questions(ctx))), context.Canceled)
@@ -314,10 +316,10 @@ func firstError[T any](all func(func(T, error) bool)) (first error) {
 
 // Invariant 3: for an (object, question, ε) there is one response, for ever, for every buyer.
 
-// mostOfAName is how many bytes a name may have.
+// maxName is the largest length of a name in bytes.
 const mostOfAName = 256
 
-// Invariant 11 for what callers pass in: absurd names and sizes give ErrInvalid, and change
+// Invariant 11 for the parameters of calls: absurd names and sizes return ErrInvalid, and change
 // nothing.
 
 func goodNames() []string {
@@ -328,12 +330,12 @@ func badNames() []string {
 	return []string{"", " ", "\u00a0", "\U0010ffff", strings.Repeat("a", mostOfAName+1), strings.Repeat("é", mostOfAName/2) + "x", "a\x00", "\x00", "a\nb", "\t", "\x1b[31m", "\x7f", "\u0085", "\xff", "a\xc3", "\xed\xa0\x80", strings.Repeat("x", 1<<20)}
 }
 
-// nameFields are the fields that take a name, each as a call that uses it.
-func nameFields(t testing.TB, l Book) map[string]func(name string) error {
+// nameFields returns the fields that take a name, each as a call that uses it.
+func nameFields(t testing.TB, l LedgerAPI) map[string]func(name string) error {
 	ctx, n := t.Context(), 0
 	fresh := func() string { n++; return fmt.Sprint("key ", n) }
 	enroll := func(key, object string) error {
-		return check.Err(l.Enroll(ctx, api.EnrollRequest{Key: key, Question: "vote", Objects: []string{object}, Cap: Boundless()}))
+		return check.Err(l.Enroll(ctx, api.EnrollRequest{Key: key, Question: "vote", Objects: []string{object}, Cap: NoCap()}))
 	}
 	define := func(key, name, value string) error {
 		return l.DefineQuestion(ctx, key, api.Question{Name: name, Values: []string{"other", value}, Encoding: "direct"})
@@ -344,15 +346,15 @@ func nameFields(t testing.TB, l Book) map[string]func(name string) error {
 		"define key": func(name string) error { return define(name, fresh(), "a") },
 		"object":     func(name string) error { return enroll(fresh(), name) },
 		"enroll key": func(name string) error { return enroll(name, fresh()) },
-		"raise key":  func(name string) error { _, err := l.Raise(ctx, Order(t, name, "0.5", "ann")); return err },
+		"raise key":  func(name string) error { _, err := l.Raise(ctx, RaiseOf(t, name, "0.5", "ann")); return err },
 	}
 }
 
-func (anyLedger) Names(t *T) {
+func (anyLedger) Name_GoodOrBad_IsAcceptedOrRefused(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "9", "ann")
 	for field, use := range nameFields(t, l) {
 		for _, name := range badNames() {
-			Unchanged(t, l, func() {
+			WantUnchanged(t, l, func() {
 				if err := use(name); !errors.Is(err, api.ErrInvalid) {
 					t.Errorf("%s %.20q (%d bytes): got the error %v", field, name, len(name), err)
 				} else if len(err.Error()) > 4096 {
@@ -361,7 +363,7 @@ func (anyLedger) Names(t *T) {
 			})
 		}
 		for _, name := range goodNames() {
-			// A key that another field has used is as good a name as any.
+			// A key that another field has used is valid, but conflicts.
 			if err := use(name); err != nil && !errors.Is(err, &api.KeyConflictError{}) {
 				t.Errorf("%s %.20q (%d bytes): %v", field, name, len(name), err)
 			}
@@ -370,8 +372,8 @@ func (anyLedger) Names(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// Good names work all the way, next to each other.
-func (anyLedger) ObjectsWithOddNamesAreToldApart(t *T) {
+// Unusual valid names work in every call, next to each other.
+func (anyLedger) Name_UnusualObjects_AreDistinguished(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "9", goodNames()...)
 	for i, name := range goodNames() {
 		r := Release(t, l, ReleaseOf(t, fmt.Sprint(i), name, fmt.Sprint("0.", i+1)))
@@ -381,12 +383,12 @@ func (anyLedger) ObjectsWithOddNamesAreToldApart(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-func (anyLedger) QuestionsNeedTwoDifferentValues(t *T) {
+func (anyLedger) DefineQuestion_FewerThanTwoValues_IsRefused(t *T) {
 	l := Open(t, ledger.Options{})
 	for name, values := range map[string][]string{
 		"none": nil, "one": {"a"}, "twice": {"a", "b", "a"}, "empty": {"a", ""}, "too many": make([]string, (1<<20)+1),
 	} {
-		Unchanged(t, l, func() {
+		WantUnchanged(t, l, func() {
 			err := l.DefineQuestion(t.Context(), "k", api.Question{Name: "q", Values: values})
 			check.That(t, errors.Is(err, api.ErrInvalid), "%s: got the error %v", name, err)
 		})
@@ -394,23 +396,23 @@ func (anyLedger) QuestionsNeedTwoDifferentValues(t *T) {
 	check.Must(t, l.DefineQuestion(t.Context(), "k", api.Question{Name: "q", Values: []string{"a", "A"}, Encoding: "direct"}))
 }
 
-// A question of 70,000 values, such as postcodes, on disk and back; and the last of its values as a
+// A question with 70,000 values, such as postcodes, is stored and read, and its last value is a
 // response.
-func (anyLedger) AQuestionOfManyValues(t *T) {
+func (anyLedger) DefineQuestion_ManyValues_IsStored(t *T) {
 	const many = 70_000
 	values := make([]string, many)
 	for i := range values {
 		values[i] = fmt.Sprintf("postcode %d", i)
 	}
-	house := NewHouse(t)
-	l := house.Open(t, ledger.Options{})
+	store := NewStorage(t)
+	l := store.Open(t, ledger.Options{})
 	q := api.Question{Name: "home", Values: values}
 	Define(t, l, q)
 	Enroll(t, l, "home", "1000", "ann")
 	check.Must(t, l.Close())
-	l = house.Open(t, ledger.Options{})
+	l = store.Open(t, ledger.Options{})
 	all := check.Value(api.Collect(l.Questions(t.Context())))(t)
-	check.That(t, len(all) == 1 && slices.Equal(all[0].Values, values), "the question came back changed")
+	check.That(t, len(all) == 1 && slices.Equal(all[0].Values, values), "the question was read with other values")
 	r := api.ReleaseRequest{Key: "k", Question: "home", Object: "ann", Epsilon: Eps(t, "1000"), Truth: SameTruth(values[many-1])}
 	if got := Release(t, l, r); got.Value != values[many-1] { // any other value has a probability below 1e-400
 		t.Errorf("got %q", got.Value)
@@ -418,8 +420,8 @@ func (anyLedger) AQuestionOfManyValues(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// What the caller does with its list afterwards does not change a question.
-func (anyLedger) AQuestionIsTheLedgersOwnCopy(t *T) {
+// Changes of the caller's list after the call do not change a question.
+func (anyLedger) DefineQuestion_CallerChangesValues_HasNoEffect(t *T) {
 	l := Open(t, ledger.Options{})
 	values := []string{"yes", "no"}
 	Define(t, l, api.Question{Name: "q", Values: values})
@@ -435,8 +437,8 @@ func (anyLedger) AQuestionIsTheLedgersOwnCopy(t *T) {
 // Invariant 12: event times never decrease. A clock that jumps back releases nothing early and
 // breaks nothing.
 
-// wantOrderedTimes checks the log against the clock it was written by, and returns its last time.
-func wantOrderedTimes(t *T, l Book) (last time.Time) {
+// wantOrderedTimes checks the times in the log, and returns the last one.
+func wantOrderedTimes(t *T, l LedgerAPI) (last time.Time) {
 	t.Helper()
 	for _, ev := range Events(t, l) {
 		check.That(t, !ev.Time.Before(last), "event %d at %v comes after one at %v", ev.Number, ev.Time, last)
@@ -447,7 +449,7 @@ func wantOrderedTimes(t *T, l Book) (last time.Time) {
 	return last
 }
 
-func (anyLedger) EventTimesNeverDecrease(t *T) {
+func (anyLedger) Events_ClockJumps_TimesNeverDecrease(t *T) {
 	clock := ledgertest.NewClock(ledgertest.Begin())
 	l := Voters(t, Open(t, ledger.Options{Now: clock.Now}), "9", "ann")
 	highest := ledgertest.Begin()
@@ -459,49 +461,48 @@ func (anyLedger) EventTimesNeverDecrease(t *T) {
 		}
 		Release(t, l, ReleaseOf(t, fmt.Sprint(i), "ann", fmt.Sprintf("0.%d", i+1)))
 		last := wantOrderedTimes(t, l)
-		check.That(t, last.Equal(highest), "the log is at %v, the clock was never behind %v", last, highest)
+		check.That(t, last.Equal(highest), "the log's time is %v, want the latest time of the clock, %v", last, highest)
 	}
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// The memory of the time is in the log, not in the process.
-func (anyLedger) TimesDoNotDecreaseAcrossOpens(t *T) {
-	house := VotersHouse(t, "9", "ann")
+// The latest time is stored in the log, so that a new process knows it.
+func (anyLedger) Events_LedgerReopened_TimesNeverDecrease(t *T) {
+	store := VotersStorage(t, "9", "ann")
 	future := time.Now().Add(50 * 365 * 24 * time.Hour)
-	l := house.Open(t, ledger.Options{Now: func() time.Time { return future }, ClockAhead: future})
+	l := store.Open(t, ledger.Options{Now: func() time.Time { return future }, ClockAhead: future})
 	Release(t, l, ReleaseOf(t, "1", "ann", "0.5"))
 	check.Must(t, l.Close())
-	l = house.Open(t, ledger.Options{})
+	l = store.Open(t, ledger.Options{})
 	Release(t, l, ReleaseOf(t, "2", "ann", "1"))
 	last := wantOrderedTimes(t, l)
-	check.That(t, last.Equal(future), "the log went back to %v from %v", last, future)
+	check.That(t, last.Equal(future), "the log's time went from %[2]v back to %[1]v", last, future)
 }
 
-func (anyLedger) AClockBefore1970IsHarmless(t *T) {
+func (anyLedger) Events_ClockBefore1970_TimesNeverDecrease(t *T) {
 	for _, now := range []time.Time{{}, time.Date(-5000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1677, 1, 1, 0, 0, 0, 0, time.UTC), time.Unix(-1, 0)} {
 		clock := ledgertest.NewClock(now)
 		l := Voters(t, Open(t, ledger.Options{Now: clock.Now}), "9", "ann")
 		Release(t, l, ReleaseOf(t, "1", "ann", "0.5"))
 		last := wantOrderedTimes(t, l)
-		check.That(t, last.Equal(ledgertest.Begin()), "with the clock at %v the log is at %v", now, last)
+		check.That(t, last.Equal(ledgertest.Begin()), "with the clock at %v the log's time is %v", now, last)
 		clock.Set(ledgertest.Begin())
 		WantClean(t, l, api.VerifyRequest{})
 	}
 }
 
-// wantClockError fails unless an error says how far the clock is ahead of which event.
+// wantClockError fails unless an error reports how far the clock is ahead of which event.
 func wantClockError(t *T, err error, clock, last time.Time) {
 	t.Helper()
 	var ahead *api.ClockError
 	if !errors.As(err, &ahead) || !errors.Is(err, api.ErrClock) || !ahead.Clock.Equal(clock) || !ahead.Last.Equal(last) || ahead.Leap != 366*24*time.Hour {
-		t.Errorf("the error is %v; the clock says %v, the last event is of %v", err, clock, last)
+		t.Errorf("the error is %v; the clock is at %v, the last event at %v", err, clock, last)
 	}
 }
 
-// AClockFarAheadChangesNothing sets the clock ahead of a market with a dated sale and a
-// reservation. Whatever is asked of the ledger then, nothing is written, and nothing is refused for
-// good; what was settled before is told again.
-func (anyLedger) AClockFarAheadChangesNothing(t *T) {
+// The clock is far ahead of a market with a dated sale and a reservation. No request writes
+// anything, or is refused for good. Recorded results are returned again.
+func (anyLedger) Clock_FarAhead_ChangesNothing(t *T) {
 	clock := ledgertest.NewClock(ledgertest.Begin())
 	l := Open(t, ledger.Options{Now: clock.Now})
 	Define(t, l, Vote())
@@ -519,7 +520,7 @@ func (anyLedger) AClockFarAheadChangesNothing(t *T) {
 			return check.Err(l.Enroll(ctx, api.EnrollRequest{Key: "2", Question: "vote", Objects: []string{"cid"}, Cap: Eps(t, "1")}))
 		},
 		"release": func() error { return check.Err(l.Release(ctx, ReleaseOf(t, "3", "ann", "0.25"))) },
-		"raise":   func() error { return check.Err(l.Raise(ctx, Order(t, "4", "0.25", "ann", "bob"))) },
+		"raise":   func() error { return check.Err(l.Raise(ctx, RaiseOf(t, "4", "0.25", "ann", "bob"))) },
 		"sell":    func() error { return check.Err(l.Sell(ctx, Purchase(t, "5", "acme", "0.5", "ann"))) },
 		"reserve": func() error {
 			return check.Err(l.Reserve(ctx, api.ReserveRequest{Key: "6", Order: Purchase(t, "", "acme", "0.5", "ann").Order, For: time.Hour}))
@@ -537,29 +538,28 @@ func (anyLedger) AClockFarAheadChangesNothing(t *T) {
 		"withdraw": func() error { return l.Withdraw(ctx, api.ObjectRequest{Key: "11", Object: "ann"}) },
 		"forget":   func() error { return l.Forget(ctx, api.ObjectRequest{Key: "12", Object: "ann"}) },
 	} {
-		Unchanged(t, l, func() {
+		WantUnchanged(t, l, func() {
 			t.Log(name)
 			wantClockError(t, call(), far, ledgertest.Begin())
 		})
 	}
 	again := Sell(t, l, Purchase(t, "sold", "bolt", "0.5", "bob"))
-	check.That(t, bytes.Equal(Text(t, again), Text(t, sold)), "a sale of before is told as %+v", again)
+	check.That(t, bytes.Equal(Text(t, again), Text(t, sold)), "an earlier sale is returned as %+v", again)
 	quoted := check.Value(l.Quote(ctx, Purchase(t, "", "cryo", "0.5", "bob").Order))(t)
 	check.That(t, len(quoted.Refused) == 1 && quoted.Refused[0].Reason == api.SaleClosed,
-		"a quote shows what would be: %+v", quoted)
+		"the quote should show that the sale is closed: %+v", quoted)
 
-	clock.Set(ledgertest.Begin().Add(time.Hour)) // it was wrong, and nothing has come of it
+	clock.Set(ledgertest.Begin().Add(time.Hour)) // the clock is corrected, and nothing has changed
 	made, err := l.Capture(ctx, api.CaptureRequest{Key: "7", Reservation: held.Number, Truth: SameTruth("yes")})
 	check.That(t, err == nil && made.Objects == 1, "the reservation: %+v, %v", made, err)
 	Sell(t, l, Purchase(t, "5", "cryo", "0.5", "ann"))
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// A ledger that nobody has used for two years goes on when a person has said once that the clock is
-// right.
-func (anyLedger) ALongIdleLedgerIsConfirmedOnce(t *T) {
-	clock, house := ledgertest.NewClock(ledgertest.Begin()), NewHouse(t)
-	check.Must(t, Voters(t, house.Open(t, ledger.Options{Now: clock.Now}), "9", "ann").Close())
+// A ledger that was not used for two years continues after a person has confirmed the clock once.
+func (anyLedger) Clock_AfterLongIdleTime_IsConfirmedOnce(t *T) {
+	clock, store := ledgertest.NewClock(ledgertest.Begin()), NewStorage(t)
+	check.Must(t, Voters(t, store.Open(t, ledger.Options{Now: clock.Now}), "9", "ann").Close())
 	for _, step := range []struct {
 		after time.Duration
 		ahead time.Time
@@ -569,12 +569,12 @@ func (anyLedger) ALongIdleLedgerIsConfirmedOnce(t *T) {
 		{731 * 24 * time.Hour, time.Time{}, false},
 		{731 * 24 * time.Hour, ledgertest.Begin().Add(731*24*time.Hour - 1), false}, // not as far as that
 		{731 * 24 * time.Hour, ledgertest.Begin().Add(731 * 24 * time.Hour), true},
-		{731*24*time.Hour + 1, time.Time{}, true}, // the log is there now
+		{731*24*time.Hour + 1, time.Time{}, true}, // the log's time is there now
 		{(731 + 366) * 24 * time.Hour, time.Time{}, true},
 	} {
 		now := ledgertest.Begin().Add(step.after)
 		clock.Set(now)
-		l := house.Open(t, ledger.Options{Now: clock.Now, ClockAhead: step.ahead})
+		l := store.Open(t, ledger.Options{Now: clock.Now, ClockAhead: step.ahead})
 		last := Events(t, l)[Stats(t, l).Events-1].Time
 		_, err := l.Release(t.Context(), ReleaseOf(t, now.String()+step.ahead.String(), "ann", "0.5"))
 		if step.fine {
@@ -584,19 +584,19 @@ func (anyLedger) ALongIdleLedgerIsConfirmedOnce(t *T) {
 		}
 		check.Must(t, l.Close())
 	}
-	check.Is(t, check.Err(house.Try(ledger.Options{ClockLeap: -1})), api.ErrInvalid)
-	// What opening writes is refused as well.
+	check.Is(t, check.Err(store.Try(ledger.Options{ClockLeap: -1})), api.ErrInvalid)
+	// Opening the ledger may write, and is refused as well.
 	clock.Set(ledgertest.Begin().AddDate(50, 0, 0))
-	check.Is(t, check.Err(house.Try(ledger.Options{Now: clock.Now, TruthKey: TruthKey()})), api.ErrClock)
+	check.Is(t, check.Err(store.Try(ledger.Options{Now: clock.Now, TruthKey: TruthKey()})), api.ErrClock)
 }
 
-// The laws of raised answers and of keyed responses, as they come out of a ledger. Random bits are
-// fixed, so that a test gives the same result whenever it is run.
+// The laws of raised answers and of keyed responses, as a ledger returns them. The random bits are
+// fixed, so that each run has the same result.
 
 func square(x float64) float64 { return x * x }
 
-// lattice is a distribution on the integers from −ends to ends; what lies beyond has a probability
-// below 1e-13.
+// lattice is a distribution on the integers from −ends to ends. The rest has a probability below
+// 1e-13.
 type lattice []float64
 
 const ends = 80
@@ -608,7 +608,7 @@ func (l lattice) at(k int) float64 {
 	return l[k+ends]
 }
 
-// geometric is two-sided geometric noise at ε.
+// geometric returns two-sided geometric noise at ε.
 func geometric(e float64) lattice {
 	l, alpha := make(lattice, 2*ends+1), math.Exp(-e)
 	for k := -ends; k <= ends; k++ {
@@ -617,8 +617,8 @@ func geometric(e float64) lattice {
 	return l
 }
 
-// widening is what the noise at a lower ε has over that at a higher one: the quotient of their
-// generating functions (1−α)²/((1−αt)(1−α/t)).
+// widening returns the difference of the noise at a lower ε and that at a higher one: the quotient
+// of their generating functions (1−α)²/((1−αt)(1−α/t)).
 func widening(low, high float64) lattice {
 	l, g, alpha := make(lattice, 2*ends+1), geometric(low), math.Exp(-high)
 	for k := -ends; k <= ends; k++ {
@@ -627,7 +627,7 @@ func widening(low, high float64) lattice {
 	return l
 }
 
-// answersLaw is the joint probability of the answers at three rising ε, given the position.
+// answersLaw returns the joint probability of the answers at three rising ε, for a position.
 func answersLaw(position int, e [3]float64) map[string]float64 {
 	law := map[string]float64{}
 	word := func(y int) string {
@@ -637,7 +637,7 @@ func answersLaw(position int, e [3]float64) map[string]float64 {
 		return "no "
 	}
 	top, second, first := geometric(e[2]), widening(e[1], e[2]), widening(e[0], e[1])
-	// The probability that first leads from y to "yes".
+	// up returns the probability that first leads from y to "yes".
 	up := func(y int) (p float64) {
 		for k := -ends; k <= ends; k++ {
 			if y+k >= 0 {
@@ -665,16 +665,15 @@ func answersLaw(position int, e [3]float64) map[string]float64 {
 		total += p
 	}
 	for cell := range law {
-		law[cell] /= total // what lies beyond
+		law[cell] /= total // the rest beyond the ends
 	}
 	return law
 }
 
-// At each level the answer is wrong with probability e^(−εd)/(1+e^ε) at distance d, in whatever way
-// it came about, and the answers at three levels together are those of scores of which only the
-// highest tells of the truth: the middle one is raised in one half of the cases, and inserted in
-// the other.
-func TestRaisedAnswersFollowTheirLaw(t *testing.T) {
+// At each level the answer at distance d is wrong with probability e^(−εd)/(1+e^ε), however it was
+// made. The answers at three levels together are those of scores of which only the highest depends
+// on the true values. The middle one is raised in one half of the cases, and inserted in the other.
+func TestRaisedAnswers_FollowTheirLaw(t *testing.T) {
 	const values = 90
 	panels := testenv.Tries(2, 12/testenv.Step(6), 12)
 	q := api.Question{Name: "vote", Encoding: "direct"}
@@ -689,7 +688,7 @@ func TestRaisedAnswersFollowTheirLaw(t *testing.T) {
 		Define(t, l, q)
 		Enroll(t, l, q.Name, "1000", names...)
 		for value := 1; value < values; value++ {
-			threshold := 1 + value%3 // nobody has the value, so that it lies d = threshold − 1 steps below
+			threshold := 1 + value%3 // no object has the value, so the distance is d = threshold − 1
 			query := fmt.Sprintf("threshold:v%d:%d", value, threshold)
 			cell := map[string]string{}
 			order := []int{0, 1, 2}
@@ -697,7 +696,7 @@ func TestRaisedAnswersFollowTheirLaw(t *testing.T) {
 				order = []int{0, 2, 1}
 			}
 			for _, i := range order {
-				r := Inquire(t, fmt.Sprint(query, i), query, levels[i], SameTruth("v0"), names...)
+				r := AnswerOf(t, fmt.Sprint(query, i), query, levels[i], SameTruth("v0"), names...)
 				cell[levels[i]] = AnswerTo(t, l, r).Answer
 				if level := [2]int{threshold, i}; wrong[level] == nil {
 					wrong[level] = map[string]int{}
@@ -717,7 +716,7 @@ func TestRaisedAnswersFollowTheirLaw(t *testing.T) {
 		for i, e := range at {
 			p := math.Exp(-e*float64(threshold-1)) / (1 + math.Exp(e))
 			if marginal := shareOfYes(law, i); math.Abs(marginal-p) > 1e-9 {
-				t.Errorf("the law itself errs with probability %g at ε=%g, want %g", marginal, e, p)
+				t.Errorf("the reference law has an error probability of %g at ε=%g, want %g", marginal, e, p)
 			}
 			one := wrong[[2]int{threshold, i}]
 			stattest.Share(one["yes"], one["yes"]+one["no"], p, p).Holds(t, "at distance %d and ε=%g", threshold-1, e)
@@ -725,7 +724,7 @@ func TestRaisedAnswersFollowTheirLaw(t *testing.T) {
 	}
 }
 
-// shareOfYes is how likely the answer at one of the levels is to be yes.
+// shareOfYes returns the probability that the answer at a level is yes.
 func shareOfYes(law map[string]float64, level int) (share float64) {
 	for cell, p := range law {
 		if strings.Fields(cell)[level] == "yes" {
@@ -735,8 +734,8 @@ func shareOfYes(law map[string]float64, level int) (share float64) {
 	return share
 }
 
-// chainLaw is the joint probability of the responses of a chain at three rising ε, given the truth:
-// each is the one above it with the retention between them, and else uniform.
+// chainLaw returns the joint probability of the responses of a chain at three rising ε, for a true
+// value. Each response is the one above it with the retention between them, and else uniform.
 func chainLaw(t *testing.T, q api.Question, truth int, levels [3]string) map[string]float64 {
 	t.Helper()
 	m := len(q.Values)
@@ -763,9 +762,9 @@ func chainLaw(t *testing.T, q api.Question, truth int, levels [3]string) map[str
 	return law
 }
 
-// The responses of many objects under one key follow the law of a chain, in whatever order they are
-// given.
-func TestKeyedResponsesFollowTheLawOfAChain(t *testing.T) {
+// The responses of many objects under one key follow the law of a chain, in any order of the
+// levels.
+func TestKeyedResponses_FollowTheLawOfAChain(t *testing.T) {
 	names, q, levels := Crowd(testenv.Tries(2_000, 20_000/testenv.Step(20), 20_000)), Vote(), [3]string{"0.5", "1.25", "2"}
 	for truth, order := range [][]int{{0, 1, 2}, {2, 0, 1}, {1, 2, 0}} {
 		l := Open(t, ledger.Options{NoiseKey: NoiseKeys(fmt.Sprint("law ", truth))})
@@ -773,7 +772,7 @@ func TestKeyedResponsesFollowTheLawOfAChain(t *testing.T) {
 		Enroll(t, l, q.Name, "9", names...)
 		var at [3]map[string]api.Response
 		for _, i := range order {
-			CarryOut(t, l, api.RaiseRequest{Key: levels[i], Question: q.Name, Epsilon: Eps(t, levels[i]), All: true, Truth: SameTruth(q.Values[truth])})
+			Raise(t, l, api.RaiseRequest{Key: levels[i], Question: q.Name, Epsilon: Eps(t, levels[i]), All: true, Truth: SameTruth(q.Values[truth])})
 			at[i] = Responses(t, l, q.Name, Eps(t, levels[i]))
 		}
 		counts := map[string]int{}
@@ -784,9 +783,9 @@ func TestKeyedResponsesFollowTheLawOfAChain(t *testing.T) {
 	}
 }
 
-// So do those in unary encoding: at each level the bit of the truth is set with probability 1/2,
-// and every other with 1/(1+e^ε), independently.
-func TestKeyedUnaryResponsesFollowTheirLaw(t *testing.T) {
+// The same holds in unary encoding: at each level the bit of the true value is set with probability
+// 1/2, and every other with 1/(1+e^ε), independently.
+func TestKeyedUnaryResponses_FollowTheirLaw(t *testing.T) {
 	names := Crowd(testenv.Tries(2_000, 20_000/testenv.Step(20), 20_000))
 	q := api.Question{Name: "vote", Values: []string{"a", "b", "c"}, Encoding: "unary"}
 	l := Open(t, ledger.Options{NoiseKey: NoiseKeys("law")})
@@ -794,7 +793,7 @@ func TestKeyedUnaryResponsesFollowTheirLaw(t *testing.T) {
 	Enroll(t, l, q.Name, "9", names...)
 	for _, epsilon := range []string{"2", "0.5", "1"} {
 		r := api.RaiseRequest{Key: epsilon, Question: q.Name, Epsilon: Eps(t, epsilon), All: true, Truth: SameTruth("b")}
-		CarryOut(t, l, r)
+		Raise(t, l, r)
 		law, counts := map[string]float64{}, map[string]int{}
 		set := 1 / (1 + math.Exp(r.Epsilon.Float64()))
 		for pattern := range 8 {
@@ -816,7 +815,7 @@ func TestKeyedUnaryResponsesFollowTheirLaw(t *testing.T) {
 	}
 }
 
-// setBits names the values whose bits are set in a response.
+// setBits returns the values whose bits are set in a response.
 func setBits(bits string, q api.Question) string {
 	var on []string
 	for value, name := range q.Values {
@@ -827,7 +826,7 @@ func setBits(bits string, q api.Question) string {
 	return strings.Join(on, ",")
 }
 
-// queriesOf returns a sampler on repeatable random bits.
+// queriesOf returns a sampler with repeatable random bits.
 func queriesOf(seed byte) *mechanism.Sampler {
 	random := rand.NewChaCha8([32]byte{seed})
 	return &mechanism.Sampler{Random: exact.ReplayBits(func(p []byte) { _, _ = random.Read(p) })}

@@ -17,9 +17,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Invariant 13: people may change their minds.
+// Invariant 13: people may change their terms.
 
-// to asks for other terms of the vote. "" leaves the cap.
+// to returns a request for other terms of the vote. A limit of "" keeps the cap.
 func to(t testing.TB, key string, p *policy.Policy, limit string, objects ...string) api.ChangeTermsRequest {
 	t.Helper()
 	r := api.ChangeTermsRequest{Key: key, Question: "vote", Policy: p, Objects: objects}
@@ -29,12 +29,12 @@ func to(t testing.TB, key string, p *policy.Policy, limit string, objects ...str
 	return r
 }
 
-func changeTerms(t testing.TB, l Book, r api.ChangeTermsRequest) api.ChangeTermsResult {
+func changeTerms(t testing.TB, l LedgerAPI, r api.ChangeTermsRequest) api.ChangeTermsResult {
 	t.Helper()
 	return check.Value(l.ChangeTerms(t.Context(), r))(t)
 }
 
-// priced sells up to ε=2, for so much up to each nat.
+// priced returns a policy that sells up to ε=2, for the given amount per nat.
 func priced(t testing.TB, amount int64) *policy.Policy {
 	t.Helper()
 	p := Market(t, "2", func(m *policy.Market) {
@@ -43,9 +43,9 @@ func priced(t testing.TB, amount int64) *policy.Policy {
 	return &p
 }
 
-// A change of terms is one event for each person and question; the rest stays as it is. The same
-// request does nothing twice, and who is under these terms already is left alone.
-func (anyLedger) TermsChangeByOneEventEach(t *T) {
+// A change of terms is one event for each object and question, and changes nothing else. A repeated
+// request does nothing, and objects under these terms already are unchanged.
+func (anyLedger) ChangeTerms_WritesOneEventPerObject(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob", "cid")
 	Define(t, l, Smoker())
 	Enroll(t, l, "smoker", "9", "ann")
@@ -53,12 +53,12 @@ func (anyLedger) TermsChangeByOneEventEach(t *T) {
 	r := to(t, "1", priced(t, 150), "3", "cid", "ann")
 	done := changeTerms(t, l, r)
 	want := (api.ChangeTermsResult{Changed: 2, First: before + 1, Last: before + 4})
-	check.That(t, reflect.DeepEqual(done, want), "it came to %+v, want %+v", done, want)
+	check.That(t, reflect.DeepEqual(done, want), "ChangeTerms returns %+v, want %+v", done, want)
 	var kinds []string
 	for _, ev := range Events(t, l)[before:] {
 		kinds = append(kinds, strings.TrimSpace(ev.Kind()+" "+ev.Object()))
 		if d, is := ev.Says.(says.TermsChanged); is && (!d.Policy.Equal(*priced(t, 150)) || d.Cap != Eps(t, "3") || d.Question != "vote" || d.Consent != "") {
-			t.Errorf("event %d says %+v", ev.Number, d)
+			t.Errorf("event %d has other terms: %+v", ev.Number, d)
 		}
 	}
 	check.That(t, slices.Equal(kinds, []string{"policy", "terms ann", "terms cid", "settled"}),
@@ -69,7 +69,7 @@ func (anyLedger) TermsChangeByOneEventEach(t *T) {
 	bob := ObjectOf(t, l, "bob")
 	check.That(t, bob.Cap == Eps(t, "9") && bob.Chains[0].Policy.Equal(Market(t, "2")), "bob is under %+v", bob)
 	again := changeTerms(t, l, r)
-	check.That(t, reflect.DeepEqual(again, done), "again it came to %+v, before to %+v", again, done)
+	check.That(t, reflect.DeepEqual(again, done), "the repeated request returns %+v, before %+v", again, done)
 	r.Key = "2"
 	same := changeTerms(t, l, r)
 	check.That(t, same.Changed == 0 && same.Unchanged == 2, "under the same terms: %+v", same)
@@ -81,8 +81,8 @@ func (anyLedger) TermsChangeByOneEventEach(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// lowerings are terms that allow less than the market up to ε=2 for 100 a nat, with a cap of 9, in
-// each way there is.
+// lowerings returns terms that allow less than a market up to ε=2 for 100 a nat, with a cap of 9,
+// in each possible way.
 func lowerings(t testing.TB) map[string]api.ChangeTermsRequest {
 	market := func(more func(*policy.Market)) *policy.Policy {
 		p := Market(t, "2", more)
@@ -111,9 +111,8 @@ func lowerings(t testing.TB) map[string]api.ChangeTermsRequest {
 	}
 }
 
-// Less always works, at once. The way back needs consent each time, and the refusal says what is
-// more.
-func (anyLedger) LessNeedsNoConsentAndMoreDoes(t *T) {
+// Lowering always works, at once. Each way back needs consent, and the refusal says why.
+func (anyLedger) ChangeTerms_MoreAllowed_NeedsConsent(t *T) {
 	for name, r := range lowerings(t) {
 		t.Run(name, func(t *T) {
 			l := Sellers(t, NewLedger(t), "2", "9", "ann")
@@ -123,7 +122,7 @@ func (anyLedger) LessNeedsNoConsentAndMoreDoes(t *T) {
 			check.That(t, done.Changed == 1, "down: %+v", done)
 			up := to(t, "up", &first, "9", "ann")
 			var refused []api.Refusal
-			Unchanged(t, l, func() {
+			WantUnchanged(t, l, func() {
 				refused = Refusals(t, check.Err(l.ChangeTerms(t.Context(), up)))
 			})
 			if len(refused) != 1 || refused[0].Object != "ann" || refused[0].Reason != api.NeedsConsent || refused[0].Remedy != "consent" || refused[0].Why == "" {
@@ -141,9 +140,9 @@ func (anyLedger) LessNeedsNoConsentAndMoreDoes(t *T) {
 	}
 }
 
-// A policy that releases for nothing what was for sale, none at all, one for other buyers, and one
-// of which nobody can tell need consent, whatever their ceilings.
-func (anyLedger) WhatIsNotProvenToBeLessNeedsConsent(t *T) {
+// These changes need consent, with any ceilings: to a policy that releases for free what was for
+// sale, to no policy, to other buyers, and to a policy that cannot be compared.
+func (anyLedger) ChangeTerms_Incomparable_NeedsConsent(t *T) {
 	unlock := func(total string, orders int) policy.Policy {
 		return check.Value(policy.Unlock(Eps(t, total), orders))(t)
 	}
@@ -154,13 +153,13 @@ func (anyLedger) WhatIsNotProvenToBeLessNeedsConsent(t *T) {
 		return check.Value(policy.Steps(of...))(t)
 	}
 	for name, c := range map[string]struct{ now, to policy.Policy }{
-		"the calendar instead":  {Market(t, "2"), steps(policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "0.1")})},
-		"no policy":             {Market(t, "2"), policy.Policy{}},
-		"a market for nothing":  {policy.Policy{}, Market(t, "2")},
-		"another buyer":         {Market(t, "2", func(m *policy.Market) { m.Buyers = []string{"acme"} }), Market(t, "1", func(m *policy.Market) { m.Buyers = []string{"zeta"} })},
-		"earlier":               {steps(policy.Step{At: ledgertest.Begin().Add(48 * time.Hour), Ceiling: Eps(t, "1")}), steps(policy.Step{At: ledgertest.Begin().Add(47 * time.Hour), Ceiling: Eps(t, "1")})},
-		"nobody knows":          {sum(unlock("0.700000001", 999_999_937), unlock("0.3", 333_333_000)), sum(unlock("0.69", 999_999_937), unlock("0.31", 333_333_001))},
-		"nobody knows, by time": {sum(unlock("0.3", 999_999_937), steps(policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "0.2")})), sum(unlock("0.3", 999_999_936), steps(policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "0.2")}))},
+		"the calendar instead":        {Market(t, "2"), steps(policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "0.1")})},
+		"no policy":                   {Market(t, "2"), policy.Policy{}},
+		"a market for nothing":        {policy.Policy{}, Market(t, "2")},
+		"another buyer":               {Market(t, "2", func(m *policy.Market) { m.Buyers = []string{"acme"} }), Market(t, "1", func(m *policy.Market) { m.Buyers = []string{"zeta"} })},
+		"earlier":                     {steps(policy.Step{At: ledgertest.Begin().Add(48 * time.Hour), Ceiling: Eps(t, "1")}), steps(policy.Step{At: ledgertest.Begin().Add(47 * time.Hour), Ceiling: Eps(t, "1")})},
+		"cannot be compared":          {sum(unlock("0.700000001", 999_999_937), unlock("0.3", 333_333_000)), sum(unlock("0.69", 999_999_937), unlock("0.31", 333_333_001))},
+		"cannot be compared, by time": {sum(unlock("0.3", 999_999_937), steps(policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "0.2")})), sum(unlock("0.3", 999_999_936), steps(policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "0.2")}))},
 	} {
 		t.Run(name, func(t *T) {
 			l := NewLedger(t)
@@ -190,9 +189,9 @@ func (anyLedger) Refusals_OfAPartialRequest_AreListedByKey(t *T) {
 	check.That(t, len(listed) == 3 && slices.Equal(listed, done.Refused), "the log refuses %+v, want %+v", listed, done.Refused)
 }
 
-// Each person may be enrolled on terms of its own; the function is asked once about each, in order,
-// and another answer is another request.
-func (anyLedger) EveryoneIsEnrolledOnTermsOfTheirOwn(t *T) {
+// Each object may be enrolled with its own terms. The function is called once for each, in order.
+// Other terms are another request.
+func (anyLedger) Enroll_TermsPerObject_AreUsed(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	names, dearest, asked := Crowd(partSize+1), 7, []string(nil)
@@ -209,7 +208,7 @@ func (anyLedger) EveryoneIsEnrolledOnTermsOfTheirOwn(t *T) {
 	slices.Reverse(r.Objects)
 	done := check.Value(l.Enroll(t.Context(), r))(t)
 	check.That(t, done.Enrolled == len(names) && slices.Equal(asked, names),
-		"%+v, asked about %d people", done, len(asked))
+		"%+v, and the function was called for %d objects", done, len(asked))
 	for _, object := range []string{names[0], names[1], names[6], names[partSize]} {
 		o, i := ObjectOf(t, l, object), at(object)%dearest
 		if i == 0 && (o.Chains[0].Policy != nil || o.Cap != Eps(t, "1")) || i > 0 && (!o.Chains[0].Policy.Equal(*priced(t, int64(i))) || o.Cap.Nano() != int64(i)) {
@@ -217,7 +216,7 @@ func (anyLedger) EveryoneIsEnrolledOnTermsOfTheirOwn(t *T) {
 		}
 	}
 	if again, err := l.Enroll(t.Context(), r); err != nil || !reflect.DeepEqual(again, done) {
-		t.Errorf("again it came to %+v, %v", again, err)
+		t.Errorf("the repeated request returns %+v, %v", again, err)
 	}
 	dearest = 6
 	_, err := l.Enroll(t.Context(), r)
@@ -231,18 +230,18 @@ func (anyLedger) EveryoneIsEnrolledOnTermsOfTheirOwn(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// A change that cannot be is a typed error, and changes nothing.
-func (anyLedger) TermsThatCannotBe(t *T) {
+// An invalid change returns a typed error, and changes nothing.
+func (anyLedger) ChangeTerms_InvalidRequest_IsRefused(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann")
 	_, err := policy.Steps(policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "1")}, policy.Step{At: ledgertest.Begin().Add(1), Ceiling: Eps(t, "0.5")})
-	check.Is(t, err, privacy.ErrInvalid) // one that is not monotone is none
+	check.Is(t, err, privacy.ErrInvalid) // steps that are not monotone are invalid
 	invisible := Market(t, "2", func(m *policy.Market) { m.Barred = []string{"ac\u200bme"} })
 	for name, c := range map[string]struct {
 		change func(*api.ChangeTermsRequest)
 		want   error
 	}{
-		"nobody":                     {func(r *api.ChangeTermsRequest) { r.Objects = nil }, api.ErrInvalid},
-		"somebody twice":             {func(r *api.ChangeTermsRequest) { r.Objects = []string{"ann", "ann"} }, api.ErrInvalid},
+		"no objects":                 {func(r *api.ChangeTermsRequest) { r.Objects = nil }, api.ErrInvalid},
+		"an object twice":            {func(r *api.ChangeTermsRequest) { r.Objects = []string{"ann", "ann"} }, api.ErrInvalid},
 		"no name":                    {func(r *api.ChangeTermsRequest) { r.Objects = []string{""} }, api.ErrInvalid},
 		"a name of a megabyte":       {func(r *api.ChangeTermsRequest) { r.Objects = []string{strings.Repeat("n", 1<<20)} }, api.ErrInvalid},
 		"nothing":                    {func(r *api.ChangeTermsRequest) { r.Cap = privacy.Epsilon{} }, api.ErrInvalid},
@@ -257,15 +256,15 @@ func (anyLedger) TermsThatCannotBe(t *T) {
 		t.Run(name, func(t *T) {
 			r := to(t, "1", nil, "3", "ann")
 			c.change(&r)
-			Unchanged(t, l, func() {
+			WantUnchanged(t, l, func() {
 				check.Is(t, check.Err(l.ChangeTerms(t.Context(), r)), c.want)
 			})
 		})
 	}
-	Unchanged(t, l, func() {
+	WantUnchanged(t, l, func() {
 		_, err := l.ChangeTerms(t.Context(), to(t, "1", nil, "3", "zoe", "ann"))
 		if got := Refusals(t, err); len(got) != 1 || got[0] != (api.Refusal{Object: "zoe", Reason: api.NotEnrolled, Remedy: "enrolling"}) {
-			t.Errorf("a stranger: %+v", got)
+			t.Errorf("an object that is not enrolled: %+v", got)
 		}
 	})
 	longest := to(t, "2", nil, "3", "ann")
@@ -274,8 +273,8 @@ func (anyLedger) TermsThatCannotBe(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// The events are streamed like all others.
-func (openLedger) TermsAreWatched(t *T) {
+// Events of changed terms are streamed.
+func (openLedger) ChangeTerms_EventsAreStreamed(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann")
 	seen := make(chan says.TermsChanged, 1)
 	from := uint64(len(Events(t, l))) + 1
@@ -295,9 +294,9 @@ func (openLedger) TermsAreWatched(t *T) {
 	}
 }
 
-// Many are dealt with in parts; what is cut off goes on under its key. A cap that was lowered
-// meanwhile by another request is then more, and is not raised.
-func (openLedger) TermsOfManyChangeInParts(t *T) {
+// A change of terms of many objects is executed in parts. After an interruption, the same key
+// continues. A cap that another request has lowered since is not raised.
+func (openLedger) ChangeTerms_Interrupted_ContinuesWithItsKey(t *T) {
 	names := Crowd(2*partSize + 10)
 	l := Sellers(t, NewLedger(t), "2", "9", names...)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -312,7 +311,7 @@ func (openLedger) TermsOfManyChangeInParts(t *T) {
 	before := len(Events(t, l))
 	_, err := l.ChangeTerms(ctx, r)
 	check.That(t, err != nil && len(Events(t, l)) == before+1+partSize+1,
-		"%v: cut off with %d events more", err, len(Events(t, l))-before)
+		"%v: interrupted after %d events", err, len(Events(t, l))-before)
 	last := names[len(names)-1]
 	changeTerms(t, l, to(t, "2", nil, "4", last))
 	_, err = l.ChangeTerms(t.Context(), r)
@@ -324,7 +323,7 @@ func (openLedger) TermsOfManyChangeInParts(t *T) {
 	changeTerms(t, l, back)
 	done := check.Value(l.ChangeTerms(t.Context(), r))(t)
 	check.That(t, done.Changed == len(names) && done.Unchanged == 0, "%+v", done)
-	check.That(t, slices.Equal(told[:2], []int{partSize, len(names)}), "told %v", told)
+	check.That(t, slices.Equal(told[:2], []int{partSize, len(names)}), "the progress was %v", told)
 	for _, object := range []string{names[0], names[partSize], last} {
 		o := ObjectOf(t, l, object)
 		check.That(t, o.Cap == Eps(t, "5") && o.Chains[0].Policy.Equal(*priced(t, 120)), "%s is under %+v", object, o)

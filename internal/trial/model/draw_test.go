@@ -16,32 +16,32 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// The draws that see a truth, one by one: how many random words they read, and how long they take.
+// The draws that see a true value: the number of random words that they read, and their duration.
 
-// primitive is a kind of draw that sees one of two truths.
+// primitive is a kind of draw that sees one of two true values.
 type primitive struct {
 	name  string
-	draws int // how many of them the long form times
+	draws int // the number of draws that the long form times
 	keyed bool
-	// begin makes the draws of a source of randomness, which keyed ones do not use.
+	// begin returns draws from a source of randomness, which keyed draws do not use.
 	begin func(t testing.TB, bits *exact.Bits) drawing
 }
 
-// drawing draws for the truth 0 or 1. It tells whether the response is the truth, and what time the
-// draw took, without what came before and after it.
+// drawing draws for the true value 0 or 1. It returns whether the response is the true value, and
+// the duration of the draw alone.
 type drawing func(truth int) (right bool, took time.Duration)
 
-// timed is how long a call takes.
+// timed returns the duration of a call.
 func timed(call func()) time.Duration {
 	begin := time.Now()
 	call()
 	return time.Since(begin)
 }
 
-// rowOfWords is how many bits and values the longer responses have.
+// rowOfWords is the number of bits and values of the longer responses.
 const rowOfWords = 64
 
-// million is how many draws are timed; for draws that take a millisecond there are fewer.
+// million is the number of timed draws; slowDraws is for draws that take a millisecond.
 const million, slowDraws = 1_000_000, 30_000
 
 func primitives() []primitive {
@@ -69,21 +69,21 @@ func primitives() []primitive {
 	}
 }
 
-// places are the numbers of the values that the two truths stand for: the first and the last.
+// places returns the numbers of the values for the two true values: the first and the last.
 func places(values int) [2]int { return [2]int{0, values - 1} }
 
 func firstOf(values int) func(testing.TB, *exact.Bits) drawing {
 	return func(t testing.TB, bits *exact.Bits) drawing { return chainFrom(t, bits, values) }
 }
 
-// raiseOf begins with a response that is the first truth.
+// raiseOf raises a response that is the first true value.
 func raiseOf(values int) func(testing.TB, *exact.Bits) drawing {
 	return func(t testing.TB, bits *exact.Bits) drawing {
 		return chainFrom(t, bits, values, rrchain.Level[int]{Epsilon: Eps(t, "0.5"), Response: 0})
 	}
 }
 
-// middling returns an ε at which about half of the responses are true, or three quarters.
+// middling returns an ε at which about half, or three quarters, of the responses are true.
 func middling(t testing.TB, values int) privacy.Epsilon {
 	if values == 2 {
 		return Eps(t, "1")
@@ -122,8 +122,8 @@ func unaryFrom(last rrchain.Level[rrchain.Bits]) func(testing.TB, *exact.Bits) d
 	}
 }
 
-// raiseOfUnary begins with a response that has the bit of the first truth, and not that of the
-// second.
+// raiseOfUnary raises a response in which the bit of the first true value is set, and that of the
+// second is not.
 func raiseOfUnary(t testing.TB, bits *exact.Bits) drawing {
 	packed := make([]byte, (rowOfWords+7)/8)
 	packed[0], packed[1], packed[4] = 1, 2, 2 // bits 0, 9 and 33
@@ -131,7 +131,7 @@ func raiseOfUnary(t testing.TB, bits *exact.Bits) drawing {
 	return unaryFrom(rrchain.Level[rrchain.Bits]{Epsilon: Eps(t, "0.5"), Response: last})(t, bits)
 }
 
-// raiseOfBits has no bit set, or each. Its first bit stands for all.
+// raiseOfBits has rows with no bit set, or each. The first bit represents all.
 func raiseOfBits(t testing.TB, bits *exact.Bits) drawing {
 	var none, each rrchain.Bits
 	check.Must(t, none.UnmarshalText(bytes.Repeat([]byte("0"), rowOfWords)))
@@ -149,7 +149,7 @@ func raiseOfBits(t testing.TB, bits *exact.Bits) drawing {
 }
 
 func newKey(t testing.TB) *rrchain.NoiseKey {
-	key := check.Value(rrchain.NewNoiseKey(make([]byte, 32)))(t) // it keeps no secret here
+	key := check.Value(rrchain.NewNoiseKey(make([]byte, 32)))(t) // not a secret
 	return key
 }
 
@@ -188,8 +188,7 @@ func ownRaise(t testing.TB, bits *exact.Bits) drawing {
 	return ownFrom(t, bits, rrchain.Level[int]{Epsilon: Eps(t, "0.5"), Response: 0})
 }
 
-// ownFrom draws a subset of two values of four. Right is the one that has the truth and the value
-// next to it.
+// ownFrom draws a subset of two of four values. The right one has the true value and the next one.
 func ownFrom(t testing.TB, bits *exact.Bits, last rrchain.Level[int]) drawing {
 	design := check.Value(finite.SubsetSelection(4, 2))(t)
 	family := check.Value(design.Family(Eps(t, "0.5"), Eps(t, "1")))(t)
@@ -242,20 +241,21 @@ func scoreFrom(last mechanism.Score, other int64) func(testing.TB, *exact.Bits) 
 	}
 }
 
-// raiseOfScore begins with a score that is near the first position.
+// raiseOfScore raises a score that is near the first position.
 func raiseOfScore(other int64) func(testing.TB, *exact.Bits) drawing {
 	return func(t testing.TB, bits *exact.Bits) drawing {
 		return scoreFrom(mechanism.Score{Epsilon: Eps(t, "0.5"), Value: 1}, other)(t, bits)
 	}
 }
 
-// odd steps through all words of 64 bits, evenly.
+// odd is the step through all words of 64 bits.
 const odd = 0x9e3779b97f4a7c15
 
-// counted returns words that are all different, and what tells how many were read until one came.
+// counted returns bits whose words are all different, and a function that returns the number of
+// words before a word.
 func counted(seed uint64) (bits *exact.Bits, number func(word uint64) uint64) {
 	inverse := uint64(odd)
-	for range 6 { // each doubles the number of right digits
+	for range 6 { // each round doubles the number of right digits
 		inverse *= 2 - odd*inverse
 	}
 	next := seed
@@ -270,14 +270,15 @@ func counted(seed uint64) (bits *exact.Bits, number func(word uint64) uint64) {
 	return bits, func(word uint64) uint64 { return (word - seed) * inverse }
 }
 
-// wordsRead returns how many words a draw of a truth reads, and whether it was right.
+// wordsRead returns the number of words that a draw for a true value reads, and whether it was
+// right.
 func wordsRead(t testing.TB, begin func(testing.TB, *exact.Bits) drawing, seed uint64, truth int) (n uint64, right bool) {
 	bits, number := counted(seed)
 	right, _ = begin(t, bits)(truth)
 	return number(bits.Uint64()) - 1, right
 }
 
-// readsTheSame tells whether draws read as many words for one truth as for the other. The words are
+// readsTheSame returns whether draws read equally many words for both true values. The words are
 // fixed.
 func readsTheSame(t testing.TB, p primitive) bool {
 	const seeds = 20
@@ -290,23 +291,22 @@ func readsTheSame(t testing.TB, p primitive) bool {
 		same = same && zero == one && zero > 0
 		outcomes[right0], outcomes[right1] = true, true
 	}
-	check.That(t, len(outcomes) == 2, "%s: all responses were right, or all were wrong", p.name)
+	check.That(t, len(outcomes) == 2, "%s: all responses were right, or all wrong, so the test sees one outcome only", p.name)
 	return same
 }
 
-// TestWordsReadDoNotTellTheTruth replays the same words for either truth. What of it can be seen
-// from within, the packages test themselves; staircases read no words, and package rrchain counts
-// their blocks.
-func TestWordsReadDoNotTellTheTruth(t *testing.T) {
+// The same words are used for either true value, and equally many must be read. Staircases read no
+// words; package rrchain counts their blocks.
+func TestDraw_WordsRead_DoNotDependOnTheTruth(t *testing.T) {
 	for _, p := range primitives() {
 		check.That(t, p.keyed || readsTheSame(t, p), "%s: the number of words read depends on the truth", p.name)
 	}
 	for name, leak := range leaks() {
-		check.That(t, !readsTheSame(t, primitive{name: name, begin: leak}), "%s: not noticed", name)
+		check.That(t, !readsTheSame(t, primitive{name: name, begin: leak}), "%s: the check does not find it", name)
 	}
 }
 
-// leaks read a word more for the truth 1, or for a true response.
+// leaks returns draws that read one word more for the true value 1, or for a true response.
 func leaks() map[string]func(testing.TB, *exact.Bits) drawing {
 	leaky := func(when func(truth int, right bool) bool) func(testing.TB, *exact.Bits) drawing {
 		return func(t testing.TB, bits *exact.Bits) drawing {

@@ -20,63 +20,63 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// game plays moves on the ledger and on paper, and compares what comes of each.
+// game plays moves on the ledger and on the model, and compares the results.
 type game struct {
 	testing.TB
-	table  *table
-	paper  *paper
-	shelf  shelf
-	ledger Book           // as the host calls it: open, or over HTTP
-	opened *ledger.Ledger // the one that is open
-	served bool           // it is called over HTTP
-	moves  int
-	host   host                  // as it is during a move
-	asked  []string              // whose truth it was asked for
-	atHand bool                  // the move brings the truth along
-	offers map[string]paperQuote // what a quote stands for, by its ID
-	ids    map[paperQuote]string // and back
-	latest string                // the ID of the latest quote
-	closed error                 // why nothing can be written during a move, or nil
-	far    bool                  // the clock is, which may be said before another reason
-	past   []*past
-	begun  int // how many events there were before the move
+	runner  *runner
+	model   *model
+	storage storage
+	ledger  LedgerAPI      // the ledger as the host calls it: directly, or over HTTP
+	opened  *ledger.Ledger // the open ledger
+	served  bool           // the ledger is called over HTTP
+	moves   int
+	host    host                  // as it is during a move
+	asked   []string              // the objects whose true values were requested
+	atHand  bool                  // the move passes the true value
+	offers  map[string]modelQuote // the meaning of a quote, by its ID
+	ids     map[modelQuote]string // the inverse of offers
+	latest  string                // the ID of the latest quote
+	closed  error                 // why nothing can be written during a move, or nil
+	far     bool                  // the clock is far ahead; this error may come before another one
+	past    []*past
+	begun   int // the number of events before the move
 
 	keyedAtFirst bool // the game begins with a truth key
 	signer       note.Signer
 	verifiers    note.Verifiers    // of checkpoints, receipts and statements
-	mail         *mailbox          // gets what the ledger publishes; nil if it does not
-	trusted      *paperCheckpoint  // the newest that the host has
+	mail         *mailbox          // receives what the ledger publishes; nil if it does not
+	trusted      *modelCheckpoint  // the newest that the host has
 	copies       []savedCopy       // of the ledger
-	files        int               // that have had a name
-	keyedDraws   map[string]string // responses that were drawn from noise keys, by all that decides about them
+	files        int               // the number of file names used so far
+	keyedDraws   map[string]string // responses drawn from noise keys, by all that decides about them
 }
 
-func (g *game) now() time.Time { return g.paper.clock }
+func (g *game) now() time.Time { return g.model.clock }
 
-// past is a request that was carried out.
+// past is a request that was executed.
 type past struct {
 	again   func() (result string, err error)
 	result  string
 	alone   string       // the only object that it names
-	refused error        // what there is instead, since that object was forgotten
-	closed  func() error // of a reservation, what there is instead once it is not open
-	left    any          // the result without whoever was forgotten
+	refused error        // the error that replaces the result since that object was forgotten
+	closed  func() error // for a reservation, the error that replaces the result while it is not open
+	left    any          // the result without forgotten objects
 	without func(left any, name string) any
-	changed []otherRequest // with its key
-	about   []string       // the objects of which the request recorded something
-	open    bool           // it names others, which needed nothing
-	erased  bool           // what it said of several objects, as one of them was forgotten
+	changed []otherRequest // other requests with its key
+	about   []string       // the objects for which the request recorded something
+	open    bool           // it names other objects, which needed nothing
+	erased  bool           // what it recorded about several objects was erased, because one of them was forgotten
 }
 
-// otherRequest is one with the key of a request of the past.
+// otherRequest is a request with the key of an earlier request.
 type otherRequest struct {
 	call func() (result string, err error)
-	// alike: it differs only in what is erased if one of several objects is forgotten. Then the two
+	// isAlike: it differs only in what is erased if one of several objects is forgotten. Then both
 	// are one request.
-	alike bool
+	isAlike bool
 }
 
-// forget takes somebody out of the result.
+// forget removes an object from the result.
 func (p *past) forget(name string) {
 	if p.alone == name {
 		p.refused = api.ErrForgotten
@@ -90,32 +90,32 @@ func (g *game) key() string { return fmt.Sprintf("key %d", g.moves) }
 
 func (g *game) ask(_ context.Context, question string, objects []string) (values []string, err error) {
 	g.asked = append(g.asked, objects...)
-	if g.host.Broken {
+	if g.host.IsBroken {
 		return nil, errHost
 	}
-	q, err := g.paper.question(question)
+	q, err := g.model.question(question)
 	for _, name := range objects {
 		values = append(values, g.host.truth(q, name))
 	}
 	return values, err
 }
 
-// play makes one move. Whatever it is, the log grows as on paper, and the host is asked for those
-// truths that are needed, and no others.
+// play makes one move. The log must grow as in the model, and exactly the needed true values must
+// be requested.
 func (g *game) play(one move) {
 	g.moves++
-	g.host, g.asked, g.atHand, g.paper.asked, g.paper.turned, g.begun = host{}, nil, false, nil, nil, len(g.paper.log)
-	g.far = g.paper.far()
-	if g.closed = g.paper.closed(); g.closed != nil && !ofTheHost(one) {
-		g.pretend(one)
+	g.host, g.asked, g.atHand, g.model.asked, g.model.turned, g.begun = host{}, nil, false, nil, nil, len(g.model.log)
+	g.far = g.model.far()
+	if g.closed = g.model.closed(); g.closed != nil && !ofTheHost(one) {
+		g.playClosed(one)
 	} else {
 		one.play(g)
 	}
-	if !g.atHand && !slices.Equal(g.asked, g.paper.asked) {
-		g.Fatalf("asked for the truth of %q, want %q", g.asked, g.paper.asked)
+	if !g.atHand && !slices.Equal(g.asked, g.model.asked) {
+		g.Fatalf("true values of %q were requested, want %q", g.asked, g.model.asked)
 	}
-	if g.table.flaw != nil {
-		g.table.flaw(g, one)
+	if g.runner.flaw != nil {
+		g.runner.flaw(g, one)
 	}
 	g.compareStats()
 	if g.moves%10 == 0 {
@@ -123,16 +123,16 @@ func (g *game) play(one move) {
 	}
 }
 
-// pretend makes a move on a ledger in which nothing can be written: what comes of it on paper is
-// thrown away.
-func (g *game) pretend(one move) {
-	kept := g.paper
-	g.paper = kept.clone()
+// playClosed makes a move on a ledger in which nothing can be written. Its result in the model is
+// discarded.
+func (g *game) playClosed(one move) {
+	kept := g.model
+	g.model = kept.clone()
 	one.play(g)
-	g.paper = kept
+	g.model = kept
 }
 
-// asJSON is how results are compared and shown.
+// asJSON returns the form in which results are compared and shown.
 func asJSON(v any) string {
 	out, err := json.Marshal(v)
 	if err != nil {
@@ -148,32 +148,32 @@ func (g *game) same(what string, got, want any) {
 	}
 }
 
-// wantError compares errors, refusals field by field.
+// wantError compares errors; refusals field by field.
 func (g *game) wantError(got, want error) {
 	g.Helper()
-	var refused, refusedOnPaper *api.RefusedError
-	var quote, quoteOnPaper *api.QuoteError
-	var displaced, displacedOnPaper *api.DisplacedError
-	var closed, closedOnPaper *api.ReservationError
+	var refused, refusedByModel *api.RefusedError
+	var quote, quoteByModel *api.QuoteError
+	var displaced, displacedByModel *api.DisplacedError
+	var closed, closedByModel *api.ReservationError
 	switch {
-	case errors.As(want, &refusedOnPaper) && errors.As(got, &refused):
-		g.same("the refusal", withoutInstead(refused), refusedOnPaper)
-	case errors.As(want, &quoteOnPaper) && errors.As(got, &quote):
+	case errors.As(want, &refusedByModel) && errors.As(got, &refused):
+		g.same("the refusal", withoutInstead(refused), refusedByModel)
+	case errors.As(want, &quoteByModel) && errors.As(got, &quote):
 		current := *quote
 		current.Quote.ID, current.Quote.Instead = "", nil
-		g.same("the refusal", current, quoteOnPaper)
-		check.Need(g, strings.Contains(got.Error(), "other terms") == quote.TermsChanged, "the refusal reads %v", got)
-	case errors.As(want, &displacedOnPaper) && errors.As(got, &displaced):
-		g.same("what would be lost", displaced, displacedOnPaper)
-	case errors.As(want, &closedOnPaper) && errors.As(got, &closed):
-		g.same("the reservation that is not open", closed, closedOnPaper)
+		g.same("the refusal", current, quoteByModel)
+		check.Need(g, strings.Contains(got.Error(), "other terms") == quote.TermsChanged, "the refusal has the text %v", got)
+	case errors.As(want, &displacedByModel) && errors.As(got, &displaced):
+		g.same("the displaced levels", displaced, displacedByModel)
+	case errors.As(want, &closedByModel) && errors.As(got, &closed):
+		g.same("the reservation that is not open", closed, closedByModel)
 	case !errors.Is(got, want):
 		g.Fatalf("the error is %v\n\twant %v", got, want)
 	}
 }
 
-// failed tells whether a request that would change the ledger was refused, as it had to be: on
-// paper, or because nothing can be written. Then nobody says which of two reasons comes first.
+// failed returns whether a request that would change the ledger was refused, as it must be: by the
+// model, or because nothing can be written. Which of two reasons comes first is not specified.
 func (g *game) failed(got, want error) bool {
 	g.Helper()
 	switch {
@@ -184,14 +184,14 @@ func (g *game) failed(got, want error) bool {
 		g.wantError(got, g.closed)
 	default:
 		g.wantError(got, want)
-		g.wantTold(got)
+		g.wantTruthChanged(got)
 	}
 	return true
 }
 
-// wantTold checks that the host is told whose truth it has changed, with what came of its request,
-// and once.
-func (g *game) wantTold(came any) {
+// wantTruthChanged checks that the host gets the objects whose true value changed, with the result
+// of its request, and once.
+func (g *game) wantTruthChanged(came any) {
 	g.Helper()
 	var told []string
 	var refused []api.Refusal
@@ -213,44 +213,44 @@ func (g *game) wantTold(came any) {
 		}
 		told, refused = failed.TruthChanged, failed.Refused
 	}
-	another := func(name string) bool { // it may have been refused for something else in the end
+	another := func(name string) bool { // it may have been refused for another reason
 		return !slices.ContainsFunc(refused, func(r api.Refusal) bool { return r.Object == name && r.Reason == api.NoTruth })
 	}
-	g.paper.turned = slices.DeleteFunc(g.paper.turned, another)
+	g.model.turned = slices.DeleteFunc(g.model.turned, another)
 	inOrder := func(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
-	g.same("the list of changed truths", inOrder(told), inOrder(g.paper.turned))
-	if g.table.turned += len(told); len(told) > 0 {
-		g.paper.turned = nil
+	g.same("the list of changed truths", inOrder(told), inOrder(g.model.turned))
+	if g.runner.turned += len(told); len(told) > 0 {
+		g.model.turned = nil
 	}
 }
 
-// demand makes a request of the ledger, given what must come of it. It is done again later, and
-// changed under the same key.
-func demand[R, T any](g *game, r R, call func(Book, context.Context, R) (T, error), want T, refused error, changes ...func(*R)) (got T, done bool) {
+// checkRequest makes a request to the ledger, and compares its result with the model's. The request
+// is repeated later, and changed under the same key.
+func checkRequest[R, T any](g *game, r R, call func(LedgerAPI, context.Context, R) (T, error), want T, refused error, changes ...func(*R)) (got T, done bool) {
 	g.Helper()
 	named := slices.Clone(objectsIn(r))
 	got, err := call(g.ledger, g.Context(), r)
-	g.same("the list that the caller gave", objectsIn(r), named)
+	g.same("the list that the caller passed", objectsIn(r), named)
 	if g.failed(err, refused) {
 		return got, false
 	}
 	g.same(fmt.Sprintf("the result of %T", r), got, want)
-	g.wantTold(got)
+	g.wantTruthChanged(got)
 	made := &past{result: asJSON(got), alone: aloneIn(r), again: func() (string, error) {
 		if list := listIn(&r); list != nil {
 			*list = slices.Clone(*list)
-			slices.Reverse(*list) // their order is no part of the request
+			slices.Reverse(*list) // their order is not part of the request
 		}
 		again, err := call(g.ledger, g.Context(), r)
-		g.wantTold(again)
+		g.wantTruthChanged(again)
 		return asJSON(again), err
 	}}
 	made.left, made.without = got, func(left any, name string) any { return withoutObject(left.(T), name) }
-	for _, ev := range g.paper.log[g.begun:] {
+	for _, ev := range g.model.log[g.begun:] {
 		made.about = append(made.about, ev.object)
 	}
 	if _, is := any(r).(api.AnswerRequest); is {
-		made.about = named // an answer is about all in its panel, also one that was recorded before
+		made.about = named // an answer is about all objects of its panel, even if it was recorded before
 	}
 	made.open = slices.ContainsFunc(named, func(name string) bool { return !slices.Contains(made.about, name) })
 	if alone(named) == "" && len(named) > 0 {
@@ -290,7 +290,7 @@ func objectsIn[R any](request R) []string {
 	return nil
 }
 
-// listIn returns the list of names in a request, or nil if it can have none.
+// listIn returns the list of names in a request, or nil if it has none.
 func listIn[R any](request *R) *[]string {
 	switch r := any(request).(type) {
 	case *api.EnrollRequest:
@@ -309,21 +309,21 @@ func listIn[R any](request *R) *[]string {
 	return nil
 }
 
-// anotherObject has a request name another object in place of the first.
+// anotherObject replaces the first object of a request.
 func anotherObject[R any](request *R) {
 	list := listIn(request)
 	first := (*list)[0]
 	*list = slices.Clone(*list)
 	for i, name := range *list {
 		if name == first {
-			(*list)[i] = "nobody"
+			(*list)[i] = "unknown"
 		}
 	}
 }
 
-// areAlike tells whether two requests differ in nothing but what is erased if one of their objects
-// is forgotten: in names, of the same number, in terms that are given for each, or in the IDs of
-// quotes. They differ in one thing.
+// areAlike returns whether two requests differ only in what is erased if one of their objects is
+// forgotten: in names, of the same number; in terms given for each object; or in the IDs of quotes.
+// They differ in one thing.
 func areAlike[R any](one, other R) bool {
 	names, others := distinct(objectsIn(one)), distinct(objectsIn(other))
 	if !slices.Equal(names, others) {
@@ -342,65 +342,65 @@ func areAlike[R any](one, other R) bool {
 
 func distinct(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
 
-// withoutObject returns what is left of a result when somebody is forgotten.
+// withoutObject returns what is left of a result when an object is forgotten.
 func withoutObject[T any](result T, name string) T {
 	switch r := any(&result).(type) {
 	case *api.RaiseResult:
 		all := len(r.Refused)
-		r.Refused = without1(r.Refused, name)
+		r.Refused = withoutRefusals(r.Refused, name)
 		r.Unlisted += all - len(r.Refused)
 	case *api.EnrollResult:
 		all := len(r.Refused)
-		r.Refused = without1(r.Refused, name)
+		r.Refused = withoutRefusals(r.Refused, name)
 		r.Unlisted += all - len(r.Refused)
 	case *api.ChangeTermsResult:
 		all := len(r.Refused)
-		r.Refused = without1(r.Refused, name)
+		r.Refused = withoutRefusals(r.Refused, name)
 		r.Unlisted += all - len(r.Refused)
 	case *api.AnswerResult:
-		r.Refused = without1(r.Refused, name)
+		r.Refused = withoutRefusals(r.Refused, name)
 	case *api.Sale:
-		r.Refused = without1(r.Refused, name)
+		r.Refused = withoutRefusals(r.Refused, name)
 	case *api.Reservation:
-		r.Refused = without1(r.Refused, name)
+		r.Refused = withoutRefusals(r.Refused, name)
 	case *api.AdvanceResult:
 		r.Questions = slices.Clone(r.Questions)
 		for i := range r.Questions {
 			one := &r.Questions[i]
 			all := len(one.Refused)
-			one.Refused = without1(one.Refused, name)
+			one.Refused = withoutRefusals(one.Refused, name)
 			one.Unlisted += all - len(one.Refused)
 		}
 	}
 	return result
 }
 
-// bare makes a call without a result look like one with one.
-func bare[R any](call func(Book, context.Context, R) error) func(Book, context.Context, R) (struct{}, error) {
-	return func(l Book, ctx context.Context, r R) (struct{}, error) { return struct{}{}, call(l, ctx, r) }
+// noResult adapts a call without a result to [checkRequest].
+func noResult[R any](call func(LedgerAPI, context.Context, R) error) func(LedgerAPI, context.Context, R) (struct{}, error) {
+	return func(l LedgerAPI, ctx context.Context, r R) (struct{}, error) { return struct{}{}, call(l, ctx, r) }
 }
 
-// see notes a response, by an event of its epoch, seen for the first time, and holds it against the
-// note ever after.
-func (g *game) see(question, object string, e int64, event uint64, response string) {
+// checkResponse records a response when it is seen first, by an event of its epoch. Later it
+// compares the response.
+func (g *game) checkResponse(question, object string, e int64, event uint64, response string) {
 	g.Helper()
-	c := g.paper.chain(question, object)
+	c := g.model.chain(question, object)
 	if c != nil {
 		c = c.during(event)
 	}
-	check.Need(g, c != nil && c.levels[e] != nil, "object %q has a response to %q at ε=%d", object, question, e)
-	q, _ := g.paper.question(question)
+	check.Need(g, c != nil && c.levels[e] != nil, "object %q has an unexpected response to %q at ε=%d", object, question, e)
+	q, _ := g.model.question(question)
 	if known := &c.levels[e].response; *known == "" && isResponse(q, e, response) {
 		*known = response
 		g.noteKeyed(q, object, c.noise, e, c.levels[e])
 	} else if *known != response {
-		g.Fatalf("object %q answers %q at ε=%d with %q, before with %q", object, question, e, response, *known)
+		g.Fatalf("object %q has the response to %q at ε=%d %q, before %q", object, question, e, response, *known)
 	}
 }
 
-// noteKeyed notes a response that was drawn from a noise key. Whenever it is drawn again, from a
-// copy that was restored, it is the same.
-func (g *game) noteKeyed(q api.Question, object, noise string, e int64, l *paperLevel) {
+// noteKeyed records a response drawn from a noise key. If it is drawn again, from a copy that was
+// restored, it must be the same.
+func (g *game) noteKeyed(q api.Question, object, noise string, e int64, l *modelLevel) {
 	g.Helper()
 	if noise == "" {
 		return
@@ -411,24 +411,24 @@ func (g *game) noteKeyed(q api.Question, object, noise string, e int64, l *paper
 		g.Fatalf("the noise key %s gives %q, before %q", from, l.response, former)
 	}
 	if drawn {
-		g.table.repeats++
+		g.runner.repeats++
 	}
 	g.keyedDraws[from] = l.response
 }
 
-// isResponse tells whether a text is one of the values or, in unary encoding, a 0 or 1 for each; of
-// a mechanism, whether it is an output at an ε.
+// isResponse returns whether a text is one of the values; in unary encoding, a 0 or 1 for each; for
+// a mechanism, one of the outputs at an ε.
 func isResponse(q api.Question, e int64, text string) bool {
 	if q.Encoding == "unary" {
 		return len(text) == len(q.Values) && strings.Trim(text, "01") == ""
 	}
-	return slices.Contains(responsesOnPaper(q, e), text)
+	return slices.Contains(modelResponses(q, e), text)
 }
 
-// another is an ε other than one, at which the question has responses too.
+// another returns an ε other than e at which the question has responses.
 func (g *game) another(question string, e privacy.Epsilon) privacy.Epsilon {
-	q, _ := g.paper.question(question)
-	for _, level := range levelsOnPaper(q) {
+	q, _ := g.model.question(question)
+	for _, level := range modelLevels(q) {
 		if level != e.Nano() {
 			return epsilonOf(level)
 		}
@@ -438,35 +438,35 @@ func (g *game) another(question string, e privacy.Epsilon) privacy.Epsilon {
 
 // The moves.
 
-func (one movePass) play(g *game) { g.paper.clock = g.paper.clock.Add(one.By) }
+func (one movePass) play(g *game) { g.model.clock = g.model.clock.Add(one.By) }
 
-// play sets the clock ahead of whatever is in the log and anybody has confirmed, where nothing can
-// be written. Then somebody confirms it, or sets it back.
+// play sets the clock further ahead than the log and any confirmation, so that nothing can be
+// written. Then a person confirms it, or sets it back.
 func (one moveLeap) play(g *game) {
-	was, far := g.paper.clock, g.paper.now()
-	if far.Before(g.paper.confirmed) {
-		far = g.paper.confirmed
+	was, far := g.model.clock, g.model.now()
+	if far.Before(g.model.confirmed) {
+		far = g.model.confirmed
 	}
-	g.paper.clock = far.Add(usualLeap + 1)
+	g.model.clock = far.Add(usualLeap + 1)
 	want := api.ErrClock
-	if g.paper.opened.ReadOnly {
+	if g.model.opened.ReadOnly {
 		want = api.ErrReadOnly
 	}
 	g.wantError(g.ledger.DefineQuestion(g.Context(), g.key(), api.Question{Name: "too early", Values: []string{"a", "b"}}), want)
 	if !one.Confirmed {
-		g.paper.clock = was
+		g.model.clock = was
 		return
 	}
 	g.close()
-	g.paper.confirmed = g.paper.clock
-	g.open(g.paper.opened)
+	g.model.confirmed = g.model.clock
+	g.open(g.model.opened)
 }
 
-// define defines a question under a key of its own.
+// define defines a question under its own key.
 func (g *game) define(q api.Question) {
 	key := g.key()
-	call := func(l Book, ctx context.Context, q api.Question) error { return l.DefineQuestion(ctx, key, q) }
-	demand(g, q, bare(call), struct{}{}, g.paper.define(q),
+	call := func(l LedgerAPI, ctx context.Context, q api.Question) error { return l.DefineQuestion(ctx, key, q) }
+	checkRequest(g, q, noResult(call), struct{}{}, g.model.define(q),
 		func(q *api.Question) { q.Values = append([]string{"new"}, q.Values[1:]...) },
 		func(q *api.Question) { q.Name += "!" })
 }
@@ -484,32 +484,32 @@ func (one moveDefine) play(g *game) {
 
 func (one moveWithdraw) play(g *game) {
 	r := api.ObjectRequest{Key: g.key(), Object: one.Object}
-	demand(g, r, bare(Book.Withdraw), struct{}{}, g.paper.withdraw(one.Object), func(r *api.ObjectRequest) { r.Object = "zoe" })
+	checkRequest(g, r, noResult(LedgerAPI.Withdraw), struct{}{}, g.model.withdraw(one.Object), func(r *api.ObjectRequest) { r.Object = "zoe" })
 }
 
 func (one moveEpoch) play(g *game) {
 	r := api.EpochRequest{Key: g.key(), Question: one.Question, Object: one.Object}
-	demand(g, r, bare(Book.BeginEpoch), struct{}{}, g.paper.beginEpoch(one.Question, one.Object), func(r *api.EpochRequest) { r.Object = "zoe" })
+	checkRequest(g, r, noResult(LedgerAPI.BeginEpoch), struct{}{}, g.model.beginEpoch(one.Question, one.Object), func(r *api.EpochRequest) { r.Object = "zoe" })
 }
 
 func (one moveForget) play(g *game) {
-	want := g.paper.forget(one.Object)
+	want := g.model.forget(one.Object)
 	if want == nil && g.closed == nil {
 		for _, it := range g.past {
 			it.forget(one.Object)
 		}
 	}
 	r := api.ObjectRequest{Key: g.key(), Object: one.Object}
-	if _, done := demand(g, r, bare(Book.Forget), struct{}{}, want, func(r *api.ObjectRequest) { r.Object = "zoe" }); done {
-		g.past[len(g.past)-1].alone = "" // that somebody was forgotten is not forgotten
+	if _, done := checkRequest(g, r, noResult(LedgerAPI.Forget), struct{}{}, want, func(r *api.ObjectRequest) { r.Object = "zoe" }); done {
+		g.past[len(g.past)-1].alone = "" // that an object was forgotten is not forgotten
 	}
 }
 
 func (one moveRaise) play(g *game) {
 	g.host = one.Host
 	r := api.RaiseRequest{Key: g.key(), Question: one.Question, Epsilon: epsilonOf(one.Epsilon), Objects: one.Objects, All: one.Objects == nil, Partial: one.Partial, Truth: g.ask}
-	want, refused := g.paper.raise(r, g.host)
-	_, done := demand(g, r, Book.Raise, want, refused,
+	want, refused := g.model.raise(r, g.host)
+	_, done := checkRequest(g, r, LedgerAPI.Raise, want, refused,
 		func(r *api.RaiseRequest) { r.Partial = !r.Partial },
 		func(r *api.RaiseRequest) { r.Epsilon = g.another(r.Question, r.Epsilon) },
 		func(r *api.RaiseRequest) { r.All, r.Objects = false, []string{"zoe"} })
@@ -521,13 +521,13 @@ func (one moveRaise) play(g *game) {
 func (one moveRelease) play(g *game) {
 	g.host = one.Host
 	r := api.ReleaseRequest{Key: g.key(), Question: one.Question, Object: one.Object, Epsilon: epsilonOf(one.Epsilon), Truth: g.ask}
-	if q, err := g.paper.question(one.Question); err == nil && g.moves%2 == 0 && !g.host.Broken {
+	if q, err := g.model.question(one.Question); err == nil && g.moves%2 == 0 && !g.host.IsBroken {
 		if r.TrueValue = g.host.truth(q, one.Object); r.TrueValue != "" {
 			r.Truth = nil
 		}
 	}
 	raise := api.RaiseRequest{Question: r.Question, Objects: []string{r.Object}, Epsilon: r.Epsilon}
-	_, refused := g.paper.raise(raise, g.host)
+	_, refused := g.model.raise(raise, g.host)
 	got, err := g.ledger.Release(g.Context(), r)
 	if r.TrueValue != "" {
 		g.atHand = true
@@ -535,19 +535,19 @@ func (one moveRelease) play(g *game) {
 	if g.failed(err, refused) {
 		return
 	}
-	g.see(one.Question, one.Object, one.Epsilon, got.Event, got.Value)
-	event := g.paper.chain(one.Question, one.Object).levels[one.Epsilon].event
+	g.checkResponse(one.Question, one.Object, one.Epsilon, got.Event, got.Value)
+	event := g.model.chain(one.Question, one.Object).levels[one.Epsilon].event
 	want := api.Response{Object: one.Object, Question: one.Question, Epsilon: r.Epsilon, Value: got.Value, Event: uint64(event)}
 	g.same("the response", got, want)
-	g.host = host{Broken: true} // nobody may ask again
-	demand(g, r, Book.Release, want, nil, func(r *api.ReleaseRequest) { r.Epsilon = g.another(r.Question, r.Epsilon) })
+	g.host = host{IsBroken: true} // no true value may be requested again
+	checkRequest(g, r, LedgerAPI.Release, want, nil, func(r *api.ReleaseRequest) { r.Epsilon = g.another(r.Question, r.Epsilon) })
 }
 
 func (one moveAdvance) play(g *game) {
 	g.host = one.Host
 	r := api.AdvanceRequest{Key: g.key(), Question: one.Question, Truth: g.ask}
-	want, refused := g.paper.advance(one.Question, g.host)
-	demand(g, r, Book.Advance, want, refused, func(r *api.AdvanceRequest) {
+	want, refused := g.model.advance(one.Question, g.host)
+	checkRequest(g, r, LedgerAPI.Advance, want, refused, func(r *api.AdvanceRequest) {
 		if r.Question == "" {
 			r.Question = "vote"
 		} else {
@@ -559,21 +559,21 @@ func (one moveAdvance) play(g *game) {
 	}
 }
 
-// again makes a request of the past again, or another one with its key.
+// play repeats an earlier request, or makes another one with its key.
 func (one moveAgain) play(g *game) {
 	if len(g.past) == 0 {
 		return
 	}
-	g.host = host{Broken: true}
+	g.host = host{IsBroken: true}
 	it := g.past[len(g.past)-1-one.Request%len(g.past)]
 	if one.Change < len(it.changed) {
 		var want error = &api.KeyConflictError{}
 		if it.refused != nil {
-			want = it.refused // nobody can tell any more which request it was
+			want = it.refused // it is no longer known which request it was
 		}
 		other := it.changed[one.Change]
 		result, err := other.call()
-		if it.refused != nil || !it.erased || !other.alike {
+		if it.refused != nil || !it.erased || !other.isAlike {
 			g.failed(err, want)
 			return
 		}
@@ -584,17 +584,17 @@ func (one moveAgain) play(g *game) {
 	it.wantResult(g, result, err)
 }
 
-// wantResult checks what comes of a request of the past.
+// wantResult checks the result of a repeated request.
 func (it *past) wantResult(g *game, result string, err error) {
 	g.Helper()
 	switch {
-	case g.paper.opened.ReadOnly && errors.Is(err, api.ErrReadOnly):
+	case g.model.opened.ReadOnly && errors.Is(err, api.ErrReadOnly):
 	case it.refused != nil:
 		g.wantError(err, it.refused)
 	case it.closed != nil && it.closed() != nil:
 		g.wantError(err, it.closed())
 	case err != nil || result != it.result:
-		g.Fatalf("a request came to\n\t\t%s\n\tand again to\n\t\t%s\n\t\t%v", it.result, result, err)
+		g.Fatalf("a request returned\n\t\t%s\n\tand repeated\n\t\t%s\n\t\t%v", it.result, result, err)
 	}
 }
 
@@ -604,10 +604,10 @@ func (one moveOrder) order() api.Order {
 
 func (one moveQuote) play(g *game) { g.quote(one.Order.order()) }
 
-// quote gets a quote. Equal IDs are equal offers of the same people under the same policies, and
-// the other way round.
+// quote gets a quote. Equal IDs must mean equal offers for the same objects under the same
+// policies, and vice versa.
 func (g *game) quote(o api.Order) (id string) {
-	t, refused := g.paper.trade(o, nil)
+	t, refused := g.model.trade(o, nil)
 	got, err := g.ledger.Quote(g.Context(), o)
 	if err != nil || refused != nil {
 		g.wantError(err, refused)
@@ -616,19 +616,19 @@ func (g *game) quote(o api.Order) (id string) {
 	g.budgets(o)
 	id, got.ID, got.Instead = got.ID, "", nil
 	want := t.quote()
-	want.Event = uint64(len(g.paper.log))
+	want.Event = uint64(len(g.model.log))
 	g.same("the quote", got, want)
-	stands := g.paper.stands(t)
-	if former, known := g.offers[id]; known && former != stands {
-		g.Fatalf("the quote %s stands for\n\t\t%s\n\tbefore for\n\t\t%s", id, stands, former)
+	meaning := g.model.quoteMeaning(t)
+	if former, known := g.offers[id]; known && former != meaning {
+		g.Fatalf("the quote %s means\n\t\t%s\n\tbefore for\n\t\t%s", id, meaning, former)
 	}
-	former, known := g.ids[stands]
-	check.Need(g, !known || former == id, "the offer\n\t\t%s\n\tis the quote %s, before %s", stands, id, former)
-	g.latest, g.offers[id], g.ids[stands] = id, stands, id
+	former, known := g.ids[meaning]
+	check.Need(g, !known || former == id, "the offer\n\t\t%s\n\tis the quote %s, before %s", meaning, id, former)
+	g.latest, g.offers[id], g.ids[meaning] = id, meaning, id
 	return id
 }
 
-// consent makes up what a buyer agrees to.
+// consent returns what a buyer agrees to.
 func (g *game) consent(o api.Order, partial bool, bound quoted, most atMost) consent {
 	c := consent{key: g.key(), partial: partial}
 	switch bound {
@@ -638,7 +638,7 @@ func (g *game) consent(o api.Order, partial bool, bound quoted, most atMost) con
 		c.id = g.latest
 	}
 	c.quoted = g.offers[c.id]
-	if t, err := g.paper.trade(o, nil); err == nil && most != anything {
+	if t, err := g.model.trade(o, nil); err == nil && most != anything {
 		price := t.price()
 		if most == oneLess {
 			price = max(0, price-1)
@@ -653,13 +653,13 @@ func (one moveSell) play(g *game) {
 	o := one.Order.order()
 	c := g.consent(o, one.Partial, one.Quoted, one.Most)
 	r := api.SellRequest{Key: g.key(), Order: o, Partial: c.partial, QuoteID: c.id, MaxPrice: c.most, Truth: g.ask}
-	t, refused := g.paper.trade(o, nil)
-	var d *paperDeal
+	t, refused := g.model.trade(o, nil)
+	var d *modelDeal
 	if refused == nil {
-		d, refused = g.paper.sell(t, nil, c, g.host)
+		d, refused = g.model.sell(t, nil, c, g.host)
 	}
 	g.sold(d, func(want api.Sale) bool {
-		_, done := demand(g, r, Book.Sell, want, refused,
+		_, done := checkRequest(g, r, LedgerAPI.Sell, want, refused,
 			func(r *api.SellRequest) { r.Partial = !r.Partial },
 			func(r *api.SellRequest) { r.Epsilon = g.another(r.Question, r.Epsilon) },
 			func(r *api.SellRequest) { r.Buyer = "zoe" },
@@ -670,9 +670,9 @@ func (one moveSell) play(g *game) {
 	})
 }
 
-// sold makes a request that must come to a deal on paper, or to none, and looks at what is
-// delivered.
-func (g *game) sold(d *paperDeal, request func(want api.Sale) bool) {
+// sold makes a request that must result in a deal in the model, or in none, and compares the
+// deliveries.
+func (g *game) sold(d *modelDeal, request func(want api.Sale) bool) {
 	if d == nil {
 		request(api.Sale{})
 	} else if request(d.sale) {
@@ -685,37 +685,37 @@ func (one moveReserve) play(g *game) {
 	c := g.consent(o, one.Partial, one.Quoted, one.Most)
 	r := api.ReserveRequest{Key: g.key(), Order: o, For: one.For, Partial: c.partial, QuoteID: c.id, MaxPrice: c.most}
 	want := api.Reservation{}
-	d, refused := g.paper.reserve(o, c, one.For)
+	d, refused := g.model.reserve(o, c, one.For)
 	if refused == nil {
 		want = d.granted
 	}
-	_, done := demand(g, r, Book.Reserve, want, refused,
+	_, done := checkRequest(g, r, LedgerAPI.Reserve, want, refused,
 		func(r *api.ReserveRequest) { r.For++ },
 		func(r *api.ReserveRequest) { r.Buyer = "zoe" },
 		func(r *api.ReserveRequest) { r.Partial = !r.Partial })
 	if done {
-		g.past[len(g.past)-1].closed = func() error { return g.paper.deals[want.Number-1].closed(g.paper.now()) }
+		g.past[len(g.past)-1].closed = func() error { return g.model.deals[want.Number-1].closed(g.model.now()) }
 	}
 }
 
 // deal returns the number of a reservation counted from the latest, or of none.
 func (g *game) deal(n int) uint64 {
-	for i, d := range slices.Backward(g.paper.deals) {
+	for i, d := range slices.Backward(g.model.deals) {
 		if d.promised != nil {
 			if n--; n < 0 {
 				return uint64(i) + 1
 			}
 		}
 	}
-	return uint64(len(g.paper.deals) + n + 1)
+	return uint64(len(g.model.deals) + n + 1)
 }
 
 func (one moveCommit) play(g *game) {
 	g.host = one.Host
 	r := api.CaptureRequest{Key: g.key(), Reservation: max(1, g.deal(one.Deal)), Partial: one.Partial, Truth: g.ask}
-	d, refused := g.paper.commit(r.Reservation, consent{key: r.Key, partial: r.Partial}, g.host)
+	d, refused := g.model.commit(r.Reservation, consent{key: r.Key, partial: r.Partial}, g.host)
 	g.sold(d, func(want api.Sale) bool {
-		_, done := demand(g, r, Book.Capture, want, refused,
+		_, done := checkRequest(g, r, LedgerAPI.Capture, want, refused,
 			func(r *api.CaptureRequest) { r.Partial = !r.Partial },
 			func(r *api.CaptureRequest) { r.Reservation++ })
 		return done
@@ -724,23 +724,23 @@ func (one moveCommit) play(g *game) {
 
 func (one moveCancel) play(g *game) {
 	key, number := g.key(), g.deal(one.Deal)
-	call := func(l Book, ctx context.Context, number uint64) error { return l.Cancel(ctx, key, number) }
-	demand(g, number, bare(call), struct{}{}, g.paper.cancel(number), func(number *uint64) { *number++ })
+	call := func(l LedgerAPI, ctx context.Context, number uint64) error { return l.Cancel(ctx, key, number) }
+	checkRequest(g, number, noResult(call), struct{}{}, g.model.cancel(number), func(number *uint64) { *number++ })
 }
 
 func (one moveAnswer) play(g *game) {
 	g.host = one.Host
 	r := api.AnswerRequest{Key: g.key(), Question: one.Question, Query: one.Query, Epsilon: epsilonOf(one.Epsilon), Objects: one.Objects, All: one.Objects == nil, Partial: one.Partial, AcceptLoss: one.AcceptLoss, Truth: g.ask}
-	quote, refused := g.paper.quoteAnswer(r)
+	quote, refused := g.model.quoteAnswer(r)
 	if got, err := g.ledger.QuoteAnswer(g.Context(), r); err != nil || refused != nil {
 		g.wantError(err, refused)
 	} else {
 		g.wantNotRaised(got.NotRaised, quote.NotRaised)
-		quote.Event = uint64(len(g.paper.log))
+		quote.Event = uint64(len(g.model.log))
 		got.NotRaised, quote.NotRaised = nil, nil
 		g.same("the quote of an answer", got, quote)
 	}
-	want, made, refused := g.paper.answer(r, g.host)
+	want, made, refused := g.model.answer(r, g.host)
 	got, err := g.ledger.Answer(g.Context(), r)
 	if g.failed(err, refused) {
 		return
@@ -750,24 +750,24 @@ func (one moveAnswer) play(g *game) {
 	}
 	want.Answer = made.answer
 	g.same("the answer", got, want)
-	g.wantTold(got)
-	g.host = host{Broken: true}    // nobody may ask again
-	r.AcceptLoss = !one.AcceptLoss // it is no part of what the key stands for
-	demand(g, r, Book.Answer, want, nil,
+	g.wantTruthChanged(got)
+	g.host = host{IsBroken: true}  // no true value may be requested again
+	r.AcceptLoss = !one.AcceptLoss // AcceptLoss is not part of the request for the key
+	checkRequest(g, r, LedgerAPI.Answer, want, nil,
 		func(r *api.AnswerRequest) { r.Partial = !r.Partial },
 		func(r *api.AnswerRequest) { r.Query = "threshold:no:1" },
 		func(r *api.AnswerRequest) { r.Epsilon = epsilonOf(r.Epsilon.Nano() + 3) })
 }
 
-// wantNotRaised compares why an answer is drawn anew.
+// wantNotRaised compares the reasons why an answer is drawn and not raised.
 func (g *game) wantNotRaised(got, want error) {
 	g.Helper()
-	var score, scoreOnPaper *mechanism.ScoreError
+	var score, scoreByModel *mechanism.ScoreError
 	switch {
-	case errors.As(want, &scoreOnPaper) && errors.As(got, &score):
-		g.same("why the answer is not raised", score, scoreOnPaper)
+	case errors.As(want, &scoreByModel) && errors.As(got, &score):
+		g.same("why the answer is not raised", score, scoreByModel)
 	case errors.Is(got, want):
-	case got == nil || want == nil || got.Error() != want.Error(): // nobody but people tells these apart
+	case got == nil || want == nil || got.Error() != want.Error(): // the texts are for people
 		g.Fatalf("the answer is not raised because of %v, want %v", got, want)
 	}
 }
@@ -783,8 +783,8 @@ func (one moveEstimate) play(g *game) {
 		book = g.opened // a function cannot be sent
 	}
 	got, err := book.Estimate(g.Context(), r)
-	q, refused := g.paper.question(one.Question)
-	counts := g.paper.counts(q, one.Epsilon, one.But)
+	q, refused := g.model.question(one.Question)
+	counts := g.model.counts(q, one.Epsilon, one.But)
 	if refused == nil && len(counts) == 0 {
 		refused = api.ErrNoResponses
 	}
@@ -792,7 +792,7 @@ func (one moveEstimate) play(g *game) {
 		g.wantError(err, refused)
 		return
 	}
-	want := api.Estimate{Question: q.Name, Method: "level", Covers: "panel", Event: uint64(len(g.paper.log))}
+	want := api.Estimate{Question: q.Name, Method: "level", Covers: "panel", Event: uint64(len(g.model.log))}
 	shares, p := sharesOf(g, q, counts)
 	if len(counts) > 1 {
 		want.Method, want.Disagreement = "stratified", &p
@@ -807,23 +807,22 @@ func (one moveEstimate) play(g *game) {
 	g.same("the estimate", got, want)
 }
 
-// Moves are data, so that a game can be printed, and played again without some of them. What can
-// only be known when a move is made, such as the number of a reservation, they say in relation to
-// the paper.
+// Moves are data, so that a game can be printed, and played again without some of them. What is
+// only known when a move is made, such as the number of a reservation, is relative to the model.
 
 type move interface{ play(g *game) }
 
 type (
 	movePass       struct{ By time.Duration }
-	moveLeap       struct{ Confirmed bool } // of the clock, further than anybody believes
+	moveLeap       struct{ Confirmed bool } // the clock leaps further than was confirmed
 	moveReopen     struct{ How opening }
-	moveCheckpoint struct{} // keeps one
+	moveCheckpoint struct{} // keeps a checkpoint
 	moveCompact    struct{}
 	moveCopy       struct{ Compact bool } // page by page, or record by record
 	moveRestore    struct {
 		Copy   int // counted from the latest
 		How    opening
-		Beside bool // tries it first while the other one is open
+		Beside bool // first tries it while the other ledger is open
 	}
 	moveDefine struct {
 		Other bool // with other values
@@ -835,28 +834,28 @@ type (
 	moveReturn   struct{ Question, Object string } // under its former policy
 	moveCancel   struct{ Deal int }                // counted from the latest
 	moveAgain    struct {
-		Request, Change int // which one, counted from the latest; what to change in it, if that is there
+		Request, Change int // the request, counted from the latest; the change in it, if it exists
 	}
 	moveEnroll struct {
 		Question string
 		Objects  []string
 		Rule     int
-		Other    int // of those with odd names, unless it is 0
+		Other    int // the rule of objects with odd names, unless 0
 		Cap      int64
 		Partial  bool
 	}
 	moveTerms struct {
 		Question string
 		Objects  []string
-		Rule     int   // of allRules, from 1; 0 leaves it as it is
-		Cap      int64 // likewise
+		Rule     int   // of allRules, from 1; 0 keeps the policy
+		Cap      int64 // 0 keeps the cap
 		Consent  string
 		Partial  bool
 	}
 	moveReconcile struct {
 		Rows     []row
 		Withdraw bool
-		Expected bool // the host says how many are gone
+		Expected bool // the host passes the number of missing objects
 		Dry      bool
 	}
 	moveRaise struct {
@@ -911,11 +910,11 @@ type (
 	moveEstimate struct {
 		Question string
 		Epsilon  int64
-		But      string // leaves one object out
+		But      string // excludes one object
 	}
 )
 
-// row is one of the host's table.
+// row is a row of the host's table.
 type row struct {
 	Question, Object string
 	Rule             int // of allRules
@@ -923,16 +922,16 @@ type row struct {
 	Consent          string
 }
 
-// quoted says by which quote an order is bound.
+// quoted is the kind of quote to which an order is bound.
 type quoted string
 
 const (
 	unquoted   quoted = ""
-	freshQuote quoted = "fresh" // one got just before
-	staleQuote quoted = "stale" // the last one somebody got
+	freshQuote quoted = "fresh" // a quote from just before
+	staleQuote quoted = "stale" // the latest quote of any buyer
 )
 
-// most says how much an order may cost.
+// atMost is the price limit of an order.
 type atMost string
 
 const (
@@ -941,24 +940,24 @@ const (
 	oneLess  atMost = "one less"
 )
 
-// player makes the moves of one game up.
+// player invents the moves of one game.
 type player struct {
 	*rand.Rand
 	rules  []int
 	caps   []int64
-	shares []int // of the kinds of moves
+	shares []int // the weights of the kinds of moves
 	truth  truthUse
 	noises []noiseUse
 }
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
-// mechanical is how many games go without one whose first question has a mechanism of its own: to
-// read it takes time.
+// mechanical is the number of games of which one has a first question with a mechanism. Reading it
+// takes time.
 const mechanical = 80
 
-// questions are those that the game of a seed begins with. Their encodings are told, or left to the
-// ledger.
+// questions returns the questions with which the game of a seed begins. Their encodings are given,
+// or left to the ledger.
 func questions(seed uint64) []api.Question {
 	r := rand.New(rand.NewPCG(seed, 2))
 	first, second := Vote(), Smoker()
@@ -977,13 +976,13 @@ func questions(seed uint64) []api.Question {
 
 func people() []string { return []string{"ann", "bob", "cid", "dot", "mute"} }
 
-// newMoves makes up the game of a seed. Few policies meet in one game, and some kinds of moves are
-// its favourites and others do not occur, so that what needs several of a kind happens.
+// newMoves invents the game of a seed. Few policies occur in one game, some kinds of moves are
+// frequent, and others do not occur, so that sequences of a kind happen.
 func newMoves(seed uint64, moves int) []move {
 	p := &player{Rand: rand.New(rand.NewPCG(seed, 1))}
 	for range 2 {
 		p.rules = append(p.rules, p.IntN(len(allRules())), firstMarket+p.IntN(len(allRules())-firstMarket))
-		p.caps = append(p.caps, pick(p.Rand, Boundless().Nano(), milli(300), milli(1000), milli(1300)+1))
+		p.caps = append(p.caps, pick(p.Rand, NoCap().Nano(), milli(300), milli(1000), milli(1300)+1))
 	}
 	p.truth = pick(p.Rand, truthAsAtFirst, truthAsAtFirst, truthGiven)
 	p.noises = pick(p.Rand, []noiseUse{noNoise}, []noiseUse{"2025"}, []noiseUse{"2025", "2026"}, []noiseUse{"2025", "2026", "2026", pastNoise})
@@ -1003,8 +1002,8 @@ func newMoves(seed uint64, moves int) []move {
 	return game
 }
 
-// some makes up a move, or a few that belong together: a spell in which much is refused, or what
-// happens, is lost, and happens again.
+// some returns a move, or a few that belong together: a period in which much is refused, or moves
+// that are lost and made again.
 func (p *player) some() []move {
 	if p.yes(40) {
 		lost := p.several()
@@ -1036,8 +1035,7 @@ func openingOf(one move) (how opening, opens bool) {
 	return opening{}, false
 }
 
-// ofTheHost tells whether a move is none of the ledger's requests, or changes nothing of what it
-// holds.
+// ofTheHost returns whether a move is not a request to the ledger, or changes nothing in it.
 func ofTheHost(one move) bool {
 	switch one.(type) {
 	case movePass, moveLeap, moveReopen, moveRestore, moveCopy, moveCompact, moveCheckpoint:
@@ -1046,7 +1044,8 @@ func ofTheHost(one move) bool {
 	return false
 }
 
-// opening makes up how the ledger is opened. What hinders most requests is kept for a short while.
+// opening invents how the ledger is opened. Options that hinder most requests are used for a short
+// time.
 func (p *player) opening(hindered bool) opening {
 	o := opening{Truth: p.truth, Noise: pick(p.Rand, p.noises...), Signing: pick(p.Rand, signed, signed, unsigned, publishing), Trusting: p.yes(2), Wrong: p.yes(8)}
 	if !hindered {
@@ -1065,7 +1064,7 @@ func (p *player) opening(hindered bool) opening {
 	return o
 }
 
-// encoding is one for a question that is defined late.
+// encoding returns the encoding of a question that is defined later.
 func (p *player) encoding() string {
 	if p.yes(mechanical) {
 		return "finite"
@@ -1081,7 +1080,7 @@ func (p *player) question() string {
 
 func (p *player) name() string { return pick(p.Rand, people()...) }
 
-// names are some of the people, and sometimes somebody whom nobody has enrolled yet.
+// names returns some of the people, and sometimes an object that is not enrolled yet.
 func (p *player) names() []string {
 	names := people()
 	if p.yes(8) {
@@ -1102,7 +1101,7 @@ func (p *player) epsilon() int64 {
 	return pick(p.Rand, 1, milli(50), milli(100), milli(100), milli(200), milli(300), milli(300), milli(300)+1, milli(500), milli(500), milli(700), milli(1000))
 }
 
-func (p *player) host() host { return host{Lies: p.yes(30), Broken: p.yes(40)} }
+func (p *player) host() host { return host{IsLying: p.yes(30), IsBroken: p.yes(40)} }
 
 func (p *player) order() moveOrder {
 	return moveOrder{pick(p.Rand, "acme", "bolt", "cryo"), p.question(), p.namesOrAll(), p.epsilon()}
@@ -1169,12 +1168,12 @@ func (p *player) kinds() []moveKind {
 	}
 }
 
-// cap is one, or as it is.
+// cap returns a cap, or 0 to keep it.
 func (p *player) cap() int64 {
 	return pick(p.Rand, 0, pick(p.Rand, p.caps...), pick(p.Rand, p.caps...))
 }
 
-// terms makes up a change of terms: mostly among the few policies of the game, often to what allows
+// terms invents a change of terms: mostly to the few policies of the game, often to one that allows
 // less.
 func (p *player) terms() move {
 	one := moveTerms{Question: p.question(), Objects: p.names(), Partial: p.yes(2)}
@@ -1191,7 +1190,7 @@ func (p *player) terms() move {
 	return one
 }
 
-// reconcile makes up a table of the host's.
+// reconcile invents a table of the host.
 func (p *player) reconcile() move {
 	one := moveReconcile{Withdraw: p.yes(2), Expected: !p.yes(4), Dry: p.yes(4)}
 	for _, name := range append(people(), "new") {

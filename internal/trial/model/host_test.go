@@ -22,15 +22,15 @@ import (
 
 // The host of a game: how it opens the ledger, and what it does with the file.
 
-// opening says how the host opens the ledger. The zero value is how each game begins.
+// opening is how the host opens the ledger. Each game begins with the zero value.
 type opening struct {
 	Truth    truthUse
 	Noise    noiseUse
-	Lost     string // the name of a noise key that the host does not have any more, unless it is the current one
+	Lost     string // the name of a noise key that the host no longer has, unless it is the current one
 	Signing  signing
-	Trusting bool // holds the ledger against the newest checkpoint that the host has
+	Trusting bool // checks the ledger against the newest checkpoint that the host has
 	ReadOnly bool
-	Wrong    bool // tries keys first that are not the ledger's
+	Wrong    bool // first tries keys that are not the ledger's
 }
 
 type truthUse string
@@ -41,12 +41,12 @@ const (
 	truthKept      truthUse = "kept back"
 )
 
-// noiseUse is the name of the noise key for chains that begin, or one of these.
+// noiseUse is the name of the noise key for new chains, or one of these values.
 type noiseUse string
 
 const (
-	noNoise   noiseUse = ""     // the host says nothing of noise keys
-	pastNoise noiseUse = "past" // it has those of the past, and chains that begin have none
+	noNoise   noiseUse = ""     // the host gives no noise keys
+	pastNoise noiseUse = "past" // the host has the past keys, and new chains have none
 )
 
 type signing string
@@ -64,17 +64,17 @@ func (o opening) current() string {
 	return string(o.Noise)
 }
 
-// has tells whether the host has a noise key.
+// has returns whether the host has a noise key.
 func (o opening) has(name string) bool {
 	return o.Noise != noNoise && (name != o.Lost || name == o.current())
 }
 
-// hinders tells whether much is refused that otherwise would be carried out.
+// hinders returns whether many requests are refused because of the options.
 func (o opening) hinders() bool {
 	return o.ReadOnly || o.Truth == truthKept || o.Lost != ""
 }
 
-// noiseKeys are the host's, or others of the same names.
+// noiseKeys returns the host's keys, or others with the same names.
 func (o opening) noiseKeys(kind string) api.NoiseKeys {
 	if o.Noise == noNoise {
 		return api.NoiseKeys{}
@@ -83,14 +83,14 @@ func (o opening) noiseKeys(kind string) api.NoiseKeys {
 		if !o.has(name) {
 			return nil, nil
 		}
-		return TheNoiseKey(kind + name), nil
+		return NoiseKeyOf(kind + name), nil
 	}}
 }
 
-// The host on paper.
+// The host in the model.
 
-// open opens the ledger: keys that it has not seen become its own.
-func (m *paper) open(o opening, keyed bool) {
+// open opens the ledger. It records keys that it has not seen.
+func (m *model) open(o opening, keyed bool) {
 	m.opened, m.keyed = o, keyed
 	if o.ReadOnly {
 		return
@@ -105,8 +105,8 @@ func (m *paper) open(o opening, keyed bool) {
 	}
 }
 
-// noiseOf is the noise key of a question's chains that begin now, "" for none.
-func (m *paper) noiseOf(q api.Question) (name string, err error) {
+// noiseOf returns the noise key of a question's new chains, or "".
+func (m *model) noiseOf(q api.Question) (name string, err error) {
 	switch {
 	case q.Encoding == "finite":
 		return "", nil
@@ -116,30 +116,30 @@ func (m *paper) noiseOf(q api.Question) (name string, err error) {
 	return m.opened.current(), nil
 }
 
-// lacks tells whether nothing can be drawn from a chain for want of its noise key. Who only reads
-// draws nothing.
-func (m *paper) lacks(c *paperChain) bool {
+// lacks returns whether nothing can be drawn from a chain because its noise key is missing. A
+// read-only ledger draws nothing.
+func (m *model) lacks(c *modelChain) bool {
 	return c.noise != "" && !m.opened.ReadOnly && !m.opened.has(c.noise)
 }
 
-// paperCheckpoint is a checkpoint, with what the paper knows of it.
-type paperCheckpoint struct {
+// modelCheckpoint is a checkpoint, with its state in the model.
+type modelCheckpoint struct {
 	note   []byte
 	events int
-	birth  int // of the last event
+	birth  int // the serial number of the last event
 }
 
-// extends tells whether the log begins as a checkpoint says.
-func (m *paper) extends(c *paperCheckpoint) bool {
+// extends returns whether the log begins as a checkpoint states.
+func (m *model) extends(c *modelCheckpoint) bool {
 	return len(m.log) >= c.events && m.births[c.events-1] == c.birth
 }
 
-func (m *paper) checkpoint(note []byte) *paperCheckpoint {
-	return &paperCheckpoint{note, len(m.log), m.births[len(m.births)-1]}
+func (m *model) checkpoint(note []byte) *modelCheckpoint {
+	return &modelCheckpoint{note, len(m.log), m.births[len(m.births)-1]}
 }
 
-// clone returns a paper that shares nothing with this one that changes.
-func (m *paper) clone() *paper {
+// clone returns an independent copy of the model.
+func (m *model) clone() *model {
 	other := *m
 	other.asked = nil
 	other.log, other.births = slices.Clone(m.log), slices.Clone(m.births)
@@ -158,7 +158,7 @@ func (m *paper) clone() *paper {
 	for _, d := range other.deals {
 		d.promised, d.under, d.deliveries = maps.Clone(d.promised), maps.Clone(d.under), slices.Clone(d.deliveries)
 	}
-	other.answers = map[string][]*paperAnswer{}
+	other.answers = map[string][]*modelAnswer{}
 	for key, known := range m.answers {
 		other.answers[key] = eachCloned(known)
 	}
@@ -167,7 +167,7 @@ func (m *paper) clone() *paper {
 
 func (p *person) clone() *person {
 	other := p.copy()
-	for _, c := range other.chains { // epochs that have ended stay as they are, but for what is seen of them
+	for _, c := range other.chains { // epochs that have ended change only in the responses that were seen
 		for e, l := range c.levels {
 			level := *l
 			level.holders, level.paid = slices.Clone(l.holders), slices.Clone(l.paid)
@@ -185,91 +185,91 @@ func eachCloned[T any](all []*T) (out []*T) {
 	return out
 }
 
-// Where a game's ledger is kept.
+// Where the ledger of a game is stored.
 
-// shelf keeps a ledger that can be opened again and again, and copied.
-type shelf interface {
+// storage stores a ledger that can be opened repeatedly, and copied.
+type storage interface {
 	open(*game, ledger.Options) (*ledger.Ledger, error)
-	// copied copies the open ledger to a shelf of its own, from which nothing is opened.
-	copied(g *game, compact bool) shelf
-	// again returns a shelf with a copy of this one, which is to be opened.
-	again(g *game) shelf
+	// copied copies the open ledger to other storage, which is not opened itself.
+	copied(g *game, compact bool) storage
+	// again returns storage with a copy of this one, to be opened.
+	again(g *game) storage
 }
 
-// memoryShelf is a shelf in memory.
-type memoryShelf struct{ memory *ledgertest.Memory }
+// memoryStorage is storage in memory.
+type memoryStorage struct{ memory *ledgertest.Memory }
 
-func (s memoryShelf) open(g *game, options ledger.Options) (*ledger.Ledger, error) {
-	s.memory.Draws = g.table.draws
+func (s memoryStorage) open(g *game, options ledger.Options) (*ledger.Ledger, error) {
+	s.memory.Draws = g.runner.draws
 	return s.memory.Open(options)
 }
 
-// copied copies what is committed: a ledger that has no file cannot be copied by itself.
-func (s memoryShelf) copied(g *game, compact bool) shelf {
+// copied copies the committed state, because a ledger without a file cannot copy itself.
+func (s memoryStorage) copied(g *game, compact bool) storage {
 	copyTo := g.opened.Backup
 	if compact {
 		copyTo = g.opened.CompactTo
 	}
 	_, err := copyTo(g.Context(), filepath.Join(os.DevNull, "copy"), nil)
-	check.Need(g, errors.Is(err, errors.ErrUnsupported), "what has no file is copied to one: %v", err)
+	check.Need(g, errors.Is(err, errors.ErrUnsupported), "copy a ledger in memory to a file: want ErrUnsupported, got %v", err)
 	return s.again(g)
 }
 
-func (s memoryShelf) again(*game) shelf { return memoryShelf{s.memory.Copy()} }
+func (s memoryStorage) again(*game) storage { return memoryStorage{s.memory.Copy()} }
 
-// fileShelf is the path of a real file.
-type fileShelf string
+// fileStorage is the path of a file.
+type fileStorage string
 
-func (s fileShelf) open(g *game, options ledger.Options) (*ledger.Ledger, error) {
-	return ledgertest.OpenFile(string(s), g.table.draws, options)
+func (s fileStorage) open(g *game, options ledger.Options) (*ledger.Ledger, error) {
+	return ledgertest.OpenFile(string(s), g.runner.draws, options)
 }
 
-func (s fileShelf) copied(g *game, compact bool) shelf {
+func (s fileStorage) copied(g *game, compact bool) storage {
 	other := s.next(g)
 	copyTo := g.opened.Backup
 	if compact {
 		copyTo = g.opened.CompactTo
 	}
 	done := check.Value(copyTo(g.Context(), string(other), nil))(g)
-	check.Need(g, done.Events == uint64(len(g.paper.log)), "a copy has %d events of %d", done.Events, len(g.paper.log))
+	check.Need(g, done.Events == uint64(len(g.model.log)), "a copy has %d events of %d", done.Events, len(g.model.log))
 	return other
 }
 
-func (s fileShelf) again(g *game) shelf {
+func (s fileStorage) again(g *game) storage {
 	other := s.next(g)
 	content := check.Value(os.ReadFile(string(s)))(g)
 	check.Must(g, os.WriteFile(string(other), content, 0o600))
 	return other
 }
 
-// next is a file that is not there yet.
-func (s fileShelf) next(g *game) fileShelf {
+// next returns a path that does not exist yet.
+func (s fileStorage) next(g *game) fileStorage {
 	g.files++
-	return fileShelf(filepath.Join(filepath.Dir(string(s)), fmt.Sprintf("ledger %d.db", g.files)))
+	return fileStorage(filepath.Join(filepath.Dir(string(s)), fmt.Sprintf("ledger %d.db", g.files)))
 }
 
-// newShelf makes an empty ledger for a game.
-func newShelf(g *game, onDisk bool, public string) shelf {
+// newStorage creates an empty ledger for a game.
+func newStorage(g *game, onDisk bool, public string) storage {
 	origin := ledgertest.Origin{Currency: "EUR", LogKey: public}
 	if onDisk {
 		path := filepath.Join(testenv.TempDir(g), "ledger.db")
 		check.Must(g, ledgertest.NewFile(path, origin))
-		return fileShelf(path)
+		return fileStorage(path)
 	}
 	memory := check.Value(ledgertest.NewMemory(origin))(g)
-	return memoryShelf{memory}
+	return memoryStorage{memory}
 }
 
-// savedCopy is a copy of the ledger with what was known when it was made.
+// savedCopy is a copy of the ledger, with the state of the game when it was made.
 type savedCopy struct {
-	shelf shelf
-	paper *paper
-	past  []*past
+	storage storage
+	model   *model
+	past    []*past
 }
 
-// The host at work.
+// The operations of the host.
 
-// mailbox is where the host gets checkpoints. The ledger posts them from a goroutine of its own.
+// mailbox receives published checkpoints. The ledger calls post in its own goroutine.
 type mailbox struct {
 	mu   sync.Mutex
 	last []byte
@@ -288,9 +288,9 @@ func (b *mailbox) newest() []byte {
 	return b.last
 }
 
-// options are those of an opening.
+// options returns the options of an opening.
 func (g *game) options(o opening) ledger.Options {
-	options := ledger.Options{Now: g.now, ClockAhead: g.paper.confirmed, NoiseKey: o.noiseKeys(""), ReadOnly: o.ReadOnly}
+	options := ledger.Options{Now: g.now, ClockAhead: g.model.confirmed, NoiseKey: o.noiseKeys(""), ReadOnly: o.ReadOnly}
 	if g.keyed(o) {
 		options.TruthKey = []byte("a key for the games")
 	}
@@ -304,12 +304,12 @@ func (g *game) options(o opening) ledger.Options {
 	return options
 }
 
-// keyed tells whether the host gives a truth key.
+// keyed returns whether the host gives a truth key.
 func (g *game) keyed(o opening) bool {
 	return o.Truth == truthGiven || o.Truth == truthAsAtFirst && g.keyedAtFirst
 }
 
-// open opens the ledger on its shelf. Nothing may depend on what was only in memory.
+// open opens the ledger from its storage. Nothing may depend on earlier memory.
 func (g *game) open(o opening) {
 	g.Helper()
 	if o.Wrong {
@@ -318,94 +318,94 @@ func (g *game) open(o opening) {
 	options := g.options(o)
 	if o.Trusting && g.trusted != nil {
 		options.Checkpoint, options.Verifiers = g.trusted.note, g.verifiers
-		if !g.paper.extends(g.trusted) {
+		if !g.model.extends(g.trusted) {
 			g.wantRollback(options)
-			options.Checkpoint, g.trusted = nil, nil // the host puts up with it
+			options.Checkpoint, g.trusted = nil, nil // the host accepts it
 		}
 	}
-	if !o.ReadOnly && g.paper.far() {
+	if !o.ReadOnly && g.model.far() {
 		g.tryFar(o, options)
-		options.ClockAhead = g.paper.confirmed
+		options.ClockAhead = g.model.confirmed
 	}
-	l := check.Value(g.shelf.open(g, options))(g)
+	l := check.Value(g.storage.open(g, options))(g)
 	g.opened, g.ledger = l, l
 	if g.served {
 		g.ledger = Served(g, l)
 	}
-	g.paper.open(o, g.keyed(o))
+	g.model.open(o, g.keyed(o))
 }
 
-// tryFar opens the ledger with a clock that nobody has confirmed, which can bring no key. Then
-// somebody confirms it.
+// tryFar opens the ledger with a clock that is not confirmed, which must not record a key. Then the
+// clock is confirmed.
 func (g *game) tryFar(o opening, options ledger.Options) {
 	g.Helper()
-	then := g.paper.clone()
+	then := g.model.clone()
 	then.open(o, g.keyed(o))
 	var want error
-	if len(then.log) > len(g.paper.log) {
+	if len(then.log) > len(g.model.log) {
 		want = api.ErrClock
 	}
-	l, err := g.shelf.open(g, options)
+	l, err := g.storage.open(g, options)
 	if err == nil {
 		check.Must(g, l.Close())
 	}
 	g.wantError(err, want)
-	g.paper.confirmed = g.paper.clock
+	g.model.confirmed = g.model.clock
 }
 
-// wantRollback opens a ledger that is not what the host's checkpoint says.
+// wantRollback opens a ledger that contradicts the host's checkpoint.
 func (g *game) wantRollback(options ledger.Options) {
 	g.Helper()
-	l, err := g.shelf.open(g, options)
+	l, err := g.storage.open(g, options)
 	if err == nil {
 		check.Must(g, l.Close())
 	}
 	var rollback *api.RollbackError
-	check.Need(g, errors.As(err, &rollback), "an older copy is opened with a checkpoint of what came later: %v", err)
+	check.Need(g, errors.As(err, &rollback), "open an older copy with a newer checkpoint: want a RollbackError, got %v", err)
 	got := []uint64{rollback.Checkpoint.Events, rollback.Ledger.Events}
-	g.same("what was rolled back", got, []int{g.trusted.events, len(g.paper.log)})
-	g.table.rollbacks++
+	g.same("the rollback", got, []int{g.trusted.events, len(g.model.log)})
+	g.runner.rollbacks++
 }
 
-// tryWrongKeys opens the ledger with keys that are not those that it has seen.
+// tryWrongKeys opens the ledger with keys other than those that it has recorded.
 func (g *game) tryWrongKeys() {
 	g.Helper()
 	try := func(options ledger.Options, want error) {
 		options.Now = g.now
-		l, err := g.shelf.open(g, options)
+		l, err := g.storage.open(g, options)
 		if err == nil {
 			check.Must(g, l.Close())
 		}
 		g.wantError(err, want)
 	}
-	if g.paper.truthKey {
+	if g.model.truthKey {
 		try(ledger.Options{TruthKey: []byte("another key for the games")}, api.ErrTruthKey)
 	}
-	if len(g.paper.noiseKeys) > 0 {
+	if len(g.model.noiseKeys) > 0 {
 		try(ledger.Options{NoiseKey: opening{Noise: pastNoise}.noiseKeys("not ")}, api.ErrNoiseKey)
 	}
 }
 
-// close closes the ledger. The host has the last checkpoint then, if any are published.
+// close closes the ledger. If checkpoints are published, the host then has the last one.
 func (g *game) close() {
 	g.Helper()
 	check.Must(g, g.opened.Close())
-	if o := g.paper.opened; o.Signing == publishing && !o.ReadOnly {
+	if o := g.model.opened; o.Signing == publishing && !o.ReadOnly {
 		g.trust(g.mail.newest())
 	}
 }
 
-// trust keeps a checkpoint that must be one of the whole log.
+// trust stores a checkpoint, which must cover the whole log.
 func (g *game) trust(note []byte) {
 	g.Helper()
 	head := check.Value(evidence.OpenCheckpoint(note, g.verifiers))(g)
-	check.Need(g, head.Events == uint64(len(g.paper.log)),
-		"a checkpoint of %d events, want %d", head.Events, len(g.paper.log))
-	g.trusted = g.paper.checkpoint(note)
+	check.Need(g, head.Events == uint64(len(g.model.log)),
+		"a checkpoint of %d events, want %d", head.Events, len(g.model.log))
+	g.trusted = g.model.checkpoint(note)
 }
 
-// signs gives a game the key of its log.
-func (g *game) signs() (public string) {
+// setLogKey creates the key of the game's log.
+func (g *game) setLogKey() (public string) {
 	signer, verifier, public := LogKey(g, "example.com/games", 1)
 	g.signer, g.verifiers = signer, note.VerifierList(verifier)
 	return public
@@ -418,7 +418,7 @@ func (one moveReopen) play(g *game) {
 
 func (moveCheckpoint) play(g *game) {
 	note, err := g.ledger.Checkpoint(g.Context())
-	if g.paper.opened.Signing == unsigned {
+	if g.model.opened.Signing == unsigned {
 		g.wantError(err, api.ErrNoSigner)
 		return
 	}
@@ -427,15 +427,15 @@ func (moveCheckpoint) play(g *game) {
 }
 
 func (one moveCopy) play(g *game) {
-	c := savedCopy{paper: g.paper.clone(), past: eachCloned(g.past)}
-	c.shelf = g.shelf.copied(g, one.Compact)
+	c := savedCopy{model: g.model.clone(), past: eachCloned(g.past)}
+	c.storage = g.storage.copied(g, one.Compact)
 	g.copies = append(g.copies, c)
 }
 
 func (moveCompact) play(g *game) {
 	err := g.opened.Compact(g.Context(), nil)
-	switch _, onDisk := g.shelf.(fileShelf); {
-	case g.paper.opened.ReadOnly:
+	switch _, onDisk := g.storage.(fileStorage); {
+	case g.model.opened.ReadOnly:
 		g.wantError(err, api.ErrReadOnly)
 	case onDisk:
 		check.Must(g, err)
@@ -444,15 +444,14 @@ func (moveCompact) play(g *game) {
 	}
 }
 
-// play goes back to a copy. What has happened since is lost, but for the host's clock, keys and
-// checkpoints.
+// play restores a copy. Everything since is lost, except the host's clock, keys and checkpoints.
 func (one moveRestore) play(g *game) {
 	if len(g.copies) == 0 {
 		return
 	}
 	c := g.copies[len(g.copies)-1-one.Copy%len(g.copies)]
-	restored := c.shelf.again(g)
-	if _, onDisk := restored.(fileShelf); onDisk && one.Beside && !g.paper.opened.ReadOnly {
+	restored := c.storage.again(g)
+	if _, onDisk := restored.(fileStorage); onDisk && one.Beside && !g.model.opened.ReadOnly {
 		l, err := restored.open(g, ledger.Options{Now: g.now})
 		if err == nil {
 			check.Must(g, l.Close())
@@ -460,10 +459,10 @@ func (one moveRestore) play(g *game) {
 		g.wantError(err, api.ErrInUse)
 	}
 	g.close()
-	clock, confirmed := g.paper.clock, g.paper.confirmed
-	g.shelf, g.paper, g.past = restored, c.paper.clone(), eachCloned(c.past)
-	g.paper.clock, g.paper.confirmed = clock, confirmed
+	clock, confirmed := g.model.clock, g.model.confirmed
+	g.storage, g.model, g.past = restored, c.model.clone(), eachCloned(c.past)
+	g.model.clock, g.model.confirmed = clock, confirmed
 	g.open(one.How)
 	g.compareState()
-	g.table.restores++
+	g.runner.restores++
 }

@@ -37,22 +37,24 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// T is a test of what any ledger must do, wherever it is kept.
+// T is a test of what every ledger must do.
 type T struct {
 	*testing.T
-	file   bool // it is kept in a file; else in memory
-	served bool // it is called over HTTP
+	file   bool // the ledger is in a file; otherwise in memory
+	served bool // the ledger is called over HTTP
 }
 
-// Tests of what any ledger must do are methods: those of anyLedger run on a ledger in memory, on
-// one in a file and, in the deep form, on one that is called over HTTP; those of openLedger not
-// over HTTP. Under the race detector games of the model are played over HTTP instead, which is
+// Tests of what every ledger must do are methods. Those of anyLedger run on a ledger in memory, on
+// one in a file and, in the deep form, on one that is called over HTTP. Those of openLedger do not
+// run over HTTP. Under the race detector, games of the model are played over HTTP instead, which is
 // faster.
 type anyLedger struct{}
 type openLedger struct{}
 
-func TestAnyLedger(t *testing.T)  { eachMethod(t, anyLedger{}, testenv.Deep() && !testenv.Short()) }
-func TestOpenLedger(t *testing.T) { eachMethod(t, openLedger{}, false) }
+func TestAnyLedger_Conforms(t *testing.T) {
+	eachMethod(t, anyLedger{}, testenv.Deep() && !testenv.Short())
+}
+func TestOpenLedger_Conforms(t *testing.T) { eachMethod(t, openLedger{}, false) }
 
 // eachMethod runs each method of a value as a subtest.
 func eachMethod(t *testing.T, of any, overHTTP bool) {
@@ -69,46 +71,47 @@ func eachMethod(t *testing.T, of any, overHTTP bool) {
 	}
 }
 
-// Run runs a subtest of a test of what any ledger must do.
+// Run runs a subtest.
 func (t *T) Run(name string, test func(t *T)) bool {
 	return t.T.Run(name, func(inner *testing.T) { test(&T{inner, t.file, t.served}) })
 }
 
-// NewLedger opens a new ledger for a test, in a file if the test says so, and else in memory. Its
-// clock begins at [ledgertest.Begin], and goes as fast as the machine's.
-func NewLedger(t testing.TB) Book {
+// NewLedger opens a new ledger, in a file if the test requires it, and else in memory. Its clock
+// begins at [ledgertest.Begin], and runs at normal speed.
+func NewLedger(t testing.TB) LedgerAPI {
 	t.Helper()
 	return Open(t, ledger.Options{})
 }
 
 // Open is [NewLedger] with options.
-func Open(t testing.TB, o ledger.Options) Book {
+func Open(t testing.TB, o ledger.Options) LedgerAPI {
 	t.Helper()
-	return NewHouse(t).Open(t, o)
+	return NewStorage(t).Open(t, o)
 }
 
-// House is where a ledger is kept between two times that it is open.
-type House struct {
+// Storage stores a ledger that can be opened repeatedly.
+type Storage struct {
 	memory *ledgertest.Memory
 	path   string
 	built  time.Time
 }
 
-// NewHouse returns a house with a new ledger, in a file if the test says so, and else in memory.
-func NewHouse(t testing.TB) *House {
+// NewStorage returns storage with a new ledger, in a file if the test requires it, and else in
+// memory.
+func NewStorage(t testing.TB) *Storage {
 	t.Helper()
 	origin := ledgertest.Origin{Currency: "EUR"}
 	if both, ok := t.(*T); ok && both.file {
 		path := filepath.Join(testenv.TempDir(t), "ledger.db")
 		check.Must(t, ledgertest.NewFile(path, origin))
-		return &House{path: path, built: time.Now()}
+		return &Storage{path: path, built: time.Now()}
 	}
 	memory := check.Value(ledgertest.NewMemory(origin))(t)
-	return &House{memory: memory, built: time.Now()}
+	return &Storage{memory: memory, built: time.Now()}
 }
 
-// Open opens the ledger until the test ends, if it is not closed before.
-func (h *House) Open(t testing.TB, o ledger.Options) Book {
+// Open opens the ledger. It is closed when the test ends, at the latest.
+func (h *Storage) Open(t testing.TB, o ledger.Options) LedgerAPI {
 	t.Helper()
 	l := check.Value(h.Try(o))(t)
 	t.Cleanup(func() { _ = l.Close() })
@@ -118,8 +121,8 @@ func (h *House) Open(t testing.TB, o ledger.Options) Book {
 	return l
 }
 
-// Try opens the ledger, or says why it does not open.
-func (h *House) Try(o ledger.Options) (*ledger.Ledger, error) {
+// Try opens the ledger, or returns the error.
+func (h *Storage) Try(o ledger.Options) (*ledger.Ledger, error) {
 	if o.Now == nil {
 		o.Now = func() time.Time { return ledgertest.Begin().Add(time.Since(h.built)) }
 	}
@@ -129,9 +132,9 @@ func (h *House) Try(o ledger.Options) (*ledger.Ledger, error) {
 	return ledger.Open(context.Background(), h.path, o)
 }
 
-// Book is a ledger as a host calls it: an open one, or one behind a handler. What a method does is
-// told in package ledger.
-type Book interface {
+// LedgerAPI is a ledger as a host calls it: an open ledger, or a client of one. The methods are
+// documented in package ledger.
+type LedgerAPI interface {
 	About() api.About                             // as of [ledger.Ledger]
 	Stats(ctx context.Context) (api.Stats, error) // as of [ledger.Ledger]
 
@@ -178,11 +181,11 @@ type Book interface {
 }
 
 var (
-	_ Book = (*ledger.Ledger)(nil)
-	_ Book = (*ledgerclient.Client)(nil)
+	_ LedgerAPI = (*ledger.Ledger)(nil)
+	_ LedgerAPI = (*ledgerclient.Client)(nil)
 )
 
-// Served returns a ledger as who calls it over HTTP has it, without a network.
+// Served returns a client that calls a ledger over HTTP, without a network.
 func Served(t testing.TB, l *ledger.Ledger) *ledgerclient.Client {
 	t.Helper()
 	crowded := ledgerhttp.Limits{Rate: 1e9, Burst: 1e9, Running: 1e4, Memory: 1e12, Streams: 1e4, Each: 1e4, Records: 1e12, RecordBurst: 1e12, Panels: 1e4}
@@ -216,16 +219,16 @@ type served struct {
 	ledger *ledger.Ledger
 }
 
-// Close closes both.
+// Close closes the client and the ledger.
 func (s *served) Close() error { return errors.Join(s.Client.Close(), s.ledger.Close()) }
 
-// Verify verifies where the ledger is: a copy, which the client would verify, cannot be made of one
-// in memory.
+// Verify verifies the open ledger. The client would verify a copy, which a ledger in memory cannot
+// make.
 func (s *served) Verify(ctx context.Context, r api.VerifyRequest) (api.Verification, error) {
 	return s.ledger.Verify(ctx, r)
 }
 
-// Refusals returns what a call was refused for.
+// Refusals returns the refusals in an error.
 func Refusals(t testing.TB, err error) []api.Refusal {
 	t.Helper()
 	var refused *api.RefusedError
@@ -236,71 +239,70 @@ func Refusals(t testing.TB, err error) []api.Refusal {
 // SortedKeys returns the keys of a map in order.
 func SortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// WantChanged fails unless a request was refused for the changed truths of these people, and for
-// nothing else.
+// WantChanged fails unless a request was refused only for changed true values of these objects.
 func WantChanged(t testing.TB, err error, names ...string) {
 	t.Helper()
 	var refused *api.RefusedError
 	check.Need(t, errors.As(err, &refused) && slices.Equal(refused.TruthChanged, names),
-		"%v, want one for the changed truths of %q", err, names)
+		"got the error %v, want a refusal for changed true values of %q", err, names)
 	var plain []string
 	for _, r := range refused.Refused {
 		plain = append(plain, r.Object)
 		if r != (api.Refusal{Object: r.Object, Reason: api.NoTruth, Asked: r.Asked, Remedy: "truth", Largest: r.Largest}) {
-			t.Errorf("a changed truth is refused as %+v", r)
+			t.Errorf("a changed true value is refused with %+v", r)
 		}
 	}
 	check.That(t, slices.Equal(plain, names) && !strings.Contains(err.Error(), "chang"), "%v for %q", err, names)
 }
 
-// Eps is an ε that a test writes.
+// Eps parses an ε.
 func Eps(t testing.TB, text string) privacy.Epsilon {
 	t.Helper()
 	return check.Eps(t, text)
 }
 
-// Nano is an ε of so many nano-nats.
+// Nano returns an ε of n nano-nats.
 func Nano(t testing.TB, n int64) privacy.Epsilon {
 	t.Helper()
 	return check.Value(privacy.EpsilonFromNano(n))(t)
 }
 
-// Boundless is the cap of those whom only a policy bounds, or nothing.
-func Boundless() privacy.Epsilon { return privacy.MaxEpsilon() }
+// NoCap is the largest cap: it limits nothing.
+func NoCap() privacy.Epsilon { return privacy.MaxEpsilon() }
 
-// Vote is the question that most tests ask.
+// Vote returns the question of most tests.
 func Vote() api.Question {
 	return api.Question{Name: "vote", Values: []string{"yes", "no", "blank"}}
 }
 
-// Smoker is a question of two values.
+// Smoker returns a question with two values.
 func Smoker() api.Question { return api.Question{Name: "smoker", Values: []string{"yes", "no"}} }
 
 // Define defines a question.
-func Define(t testing.TB, l Book, q api.Question) {
+func Define(t testing.TB, l LedgerAPI, q api.Question) {
 	t.Helper()
 	check.Must(t, l.DefineQuestion(t.Context(), "define "+q.Name, q))
 }
 
-// Enroll enrols objects in a question, each with the same cap.
-func Enroll(t testing.TB, l Book, question, limit string, objects ...string) {
+// Enroll enrolls objects in a question, each with the same cap.
+func Enroll(t testing.TB, l LedgerAPI, question, limit string, objects ...string) {
 	t.Helper()
 	key := fmt.Sprintf("enrol in %.40s %.40q %d", question, objects[0], len(objects))
 	check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: objects, Cap: Eps(t, limit)})))
 }
 
-// Voters defines the vote and enrols objects in it, each with the same cap.
-func Voters(t testing.TB, l Book, limit string, objects ...string) Book {
+// Voters defines the vote and enrolls objects in it, each with the same cap.
+func Voters(t testing.TB, l LedgerAPI, limit string, objects ...string) LedgerAPI {
 	t.Helper()
 	Define(t, l, Vote())
 	Enroll(t, l, "vote", limit, objects...)
 	return l
 }
 
-// VotersHouse is a closed ledger with voters in it.
-func VotersHouse(t testing.TB, limit string, objects ...string) *House {
+// VotersStorage returns a closed ledger with voters.
+func VotersStorage(t testing.TB, limit string, objects ...string) *Storage {
 	t.Helper()
-	h := NewHouse(t)
+	h := NewStorage(t)
 	check.Must(t, Voters(t, h.Open(t, ledger.Options{}), limit, objects...).Close())
 	return h
 }
@@ -314,46 +316,46 @@ func Crowd(n int) []string {
 	return names
 }
 
-// SameTruth is a source with one value for all objects.
+// SameTruth returns a source with one value for all objects.
 func SameTruth(value string) api.TruthFunc {
 	return func(_ context.Context, _ string, objects []string) ([]string, error) {
 		return slices.Repeat([]string{value}, len(objects)), nil
 	}
 }
 
-// ReleaseOf asks for an object's vote, which is yes.
+// ReleaseOf returns a request to release an object's vote, which is yes.
 func ReleaseOf(t testing.TB, key, object, epsilon string) api.ReleaseRequest {
 	t.Helper()
 	return api.ReleaseRequest{Key: key, Question: "vote", Object: object, Epsilon: Eps(t, epsilon), Truth: SameTruth("yes")}
 }
 
-// Release carries a request out.
-func Release(t testing.TB, l Book, r api.ReleaseRequest) api.Response {
+// Release executes a request.
+func Release(t testing.TB, l LedgerAPI, r api.ReleaseRequest) api.Response {
 	t.Helper()
 	return check.Value(l.Release(t.Context(), r))(t)
 }
 
-// Order asks for the votes of many objects, or of all.
-func Order(t testing.TB, key, epsilon string, objects ...string) api.RaiseRequest {
+// RaiseOf returns a request for the votes of many objects, or of all.
+func RaiseOf(t testing.TB, key, epsilon string, objects ...string) api.RaiseRequest {
 	t.Helper()
 	return api.RaiseRequest{Key: key, Question: "vote", Epsilon: Eps(t, epsilon), Objects: objects, All: objects == nil, Truth: SameTruth("yes")}
 }
 
-// CarryOut carries a request out.
-func CarryOut(t testing.TB, l Book, r api.RaiseRequest) api.RaiseResult {
+// Raise executes a request.
+func Raise(t testing.TB, l LedgerAPI, r api.RaiseRequest) api.RaiseResult {
 	t.Helper()
 	return check.Value(l.Raise(t.Context(), r))(t)
 }
 
-// Never is a source of true values that must not be asked.
+// Never returns a source of true values that must not be called.
 func Never(t testing.TB) api.TruthFunc {
 	return func(_ context.Context, question string, objects []string) ([]string, error) {
-		t.Errorf("asked for the truth of %q about %.3q", question, objects)
-		return nil, errors.New("no truth for you")
+		t.Errorf("true values of %q requested for %.3q", question, objects)
+		return nil, errors.New("no true values here")
 	}
 }
 
-// Ballots is a source of truths: who is named votes yes, everybody else no.
+// Ballots returns a source of true values: the named objects vote yes, all others no.
 func Ballots(yes ...string) api.TruthFunc {
 	return func(_ context.Context, _ string, objects []string) ([]string, error) {
 		values := make([]string, len(objects))
@@ -369,19 +371,19 @@ func Ballots(yes ...string) api.TruthFunc {
 	}
 }
 
-// Inquire asks a query about the votes of objects.
-func Inquire(t testing.TB, key, query, epsilon string, truth api.TruthFunc, objects ...string) api.AnswerRequest {
+// AnswerOf returns a request for a query about the votes of objects.
+func AnswerOf(t testing.TB, key, query, epsilon string, truth api.TruthFunc, objects ...string) api.AnswerRequest {
 	t.Helper()
 	return api.AnswerRequest{Key: key, Question: "vote", Query: query, Epsilon: Eps(t, epsilon), Objects: objects, Truth: truth}
 }
 
-// AnswerTo carries a request out.
-func AnswerTo(t testing.TB, l Book, r api.AnswerRequest) api.AnswerResult {
+// AnswerTo executes a request.
+func AnswerTo(t testing.TB, l LedgerAPI, r api.AnswerRequest) api.AnswerResult {
 	t.Helper()
 	return check.Value(l.Answer(t.Context(), r))(t)
 }
 
-// ValueName is the name of a value, by its number.
+// ValueName returns the name of a value.
 func ValueName(v int) string { return fmt.Sprint("value ", v) }
 
 // ValuesOf returns n values.
@@ -393,39 +395,40 @@ func ValuesOf(n int) []string {
 	return values
 }
 
-// Home is a question in unary encoding.
+// Home returns a question in unary encoding.
 func Home(values int) api.Question {
 	return api.Question{Name: "home", Values: ValuesOf(values), Encoding: "unary"}
 }
 
-// HomesOf asks for the homes of many objects, or of all.
+// HomesOf returns a request for the homes of many objects, or of all.
 func HomesOf(t testing.TB, key, epsilon string, objects ...string) api.RaiseRequest {
 	t.Helper()
-	r := Order(t, key, epsilon, objects...)
+	r := RaiseOf(t, key, epsilon, objects...)
 	r.Question, r.Truth = "home", SameTruth(ValueName(2))
 	return r
 }
 
-// TheNoiseKey is the key of a name: of every name another one.
-func TheNoiseKey(name string) []byte {
+// NoiseKeyOf returns the key of a name. Each name has another key.
+func NoiseKeyOf(name string) []byte {
 	key := sha256.Sum256([]byte("for tests, the key " + name))
 	return key[:]
 }
 
-// NoiseKeys is a host with a key of every name.
+// NoiseKeys returns a source with a key for every name.
 func NoiseKeys(current string) api.NoiseKeys {
-	return api.NoiseKeys{Current: current, Key: func(name string) ([]byte, error) { return TheNoiseKey(name), nil }}
+	return api.NoiseKeys{Current: current, Key: func(name string) ([]byte, error) { return NoiseKeyOf(name), nil }}
 }
 
-// TruthKey is the truth key of a host.
+// TruthKey returns the truth key of a host.
 func TruthKey() []byte { return []byte("the key of the host, 32 bytes ..") }
 
-// ListOf is a source that gives these values, whomever it is asked about.
+// ListOf returns a source that returns these values for any objects.
 func ListOf(values ...string) api.TruthFunc {
 	return func(context.Context, string, []string) ([]string, error) { return values, nil }
 }
 
-// Market is a policy that sells up to a level for 100 minor units of ε=1, and more as given.
+// Market returns a policy that sells up to a level for 100 minor units at ε=1, with further
+// changes.
 func Market(t testing.TB, most string, more ...func(*policy.Market)) policy.Policy {
 	t.Helper()
 	m := policy.Market{Max: Eps(t, most), Prices: []policy.Price{{Epsilon: Eps(t, "1"), Amount: 100}, {Epsilon: Eps(t, "1000"), Amount: 99_901}}}
@@ -435,22 +438,22 @@ func Market(t testing.TB, most string, more ...func(*policy.Market)) policy.Poli
 	return check.Value(m.Policy())(t)
 }
 
-// EnrollUnder enrols objects in a question under a policy, each with the same cap.
-func EnrollUnder(t testing.TB, l Book, question string, p policy.Policy, limit string, objects ...string) {
+// EnrollUnder enrolls objects in a question under a policy, each with the same cap.
+func EnrollUnder(t testing.TB, l LedgerAPI, question string, p policy.Policy, limit string, objects ...string) {
 	t.Helper()
 	key := fmt.Sprintf("enrol in %.40s %.40q %d under <%.60s>", question, objects[0], len(objects), p)
 	check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: objects, Policy: p, Cap: Eps(t, limit)})))
 }
 
-// Sellers defines the vote and puts objects in it on the market.
-func Sellers(t testing.TB, l Book, most, limit string, objects ...string) Book {
+// Sellers defines the vote and enrolls objects that are for sale.
+func Sellers(t testing.TB, l LedgerAPI, most, limit string, objects ...string) LedgerAPI {
 	t.Helper()
 	Define(t, l, Vote())
 	EnrollUnder(t, l, "vote", Market(t, most), limit, objects...)
 	return l
 }
 
-// Purchase is an order for votes, which are all yes.
+// Purchase returns a request to buy votes, which are all yes.
 func Purchase(t testing.TB, key, buyer, epsilon string, objects ...string) api.SellRequest {
 	t.Helper()
 	return api.SellRequest{
@@ -460,25 +463,25 @@ func Purchase(t testing.TB, key, buyer, epsilon string, objects ...string) api.S
 }
 
 // Sell makes a sale.
-func Sell(t testing.TB, l Book, r api.SellRequest) api.Sale {
+func Sell(t testing.TB, l LedgerAPI, r api.SellRequest) api.Sale {
 	t.Helper()
 	return check.Value(l.Sell(t.Context(), r))(t)
 }
 
-// Commit makes a sale of a reservation.
-func Commit(t testing.TB, l Book, key string, reservation uint64) api.Sale {
+// Commit captures a reservation.
+func Commit(t testing.TB, l LedgerAPI, key string, reservation uint64) api.Sale {
 	t.Helper()
 	return check.Value(l.Capture(t.Context(), api.CaptureRequest{Key: key, Reservation: reservation, Truth: SameTruth("yes")}))(t)
 }
 
 // Reserve makes a reservation.
-func Reserve(t testing.TB, l Book, r api.ReserveRequest) api.Reservation {
+func Reserve(t testing.TB, l LedgerAPI, r api.ReserveRequest) api.Reservation {
 	t.Helper()
 	return check.Value(l.Reserve(t.Context(), r))(t)
 }
 
-// Delivered returns what a sale delivered, by object.
-func Delivered(t testing.TB, l Book, number uint64) map[string]api.Delivery {
+// Delivered returns the deliveries of a sale, by object.
+func Delivered(t testing.TB, l LedgerAPI, number uint64) map[string]api.Delivery {
 	t.Helper()
 	all, last := map[string]api.Delivery{}, ""
 	for d, err := range l.Deliveries(t.Context(), number) {
@@ -490,7 +493,7 @@ func Delivered(t testing.TB, l Book, number uint64) map[string]api.Delivery {
 }
 
 // BuyersOf returns all buyers by name.
-func BuyersOf(t testing.TB, l Book) map[string]api.BuyerState {
+func BuyersOf(t testing.TB, l LedgerAPI) map[string]api.BuyerState {
 	t.Helper()
 	list := check.Value(api.Collect(l.Buyers(t.Context())))(t)
 	all := map[string]api.BuyerState{}
@@ -500,14 +503,14 @@ func BuyersOf(t testing.TB, l Book) map[string]api.BuyerState {
 	return all
 }
 
-// Asked is a source of truths that counts whom it was asked about.
-type Asked struct {
+// CountingTruths is a source of true values that counts the requests for each object.
+type CountingTruths struct {
 	mu    sync.Mutex
 	times map[string]int
 }
 
-// Truth gives everybody a value.
-func (a *Asked) Truth(value string) api.TruthFunc {
+// Truth returns a source with one value for all objects.
+func (a *CountingTruths) Truth(value string) api.TruthFunc {
 	return func(_ context.Context, _ string, objects []string) ([]string, error) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -523,34 +526,34 @@ func (a *Asked) Truth(value string) api.TruthFunc {
 	}
 }
 
-// Times tells how often it was asked about each.
-func (a *Asked) Times() map[string]int {
+// Times returns the number of requests for each object.
+func (a *CountingTruths) Times() map[string]int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return maps.Clone(a.times)
 }
 
-// Names are those it was asked about.
-func (a *Asked) Names() []string {
+// Names returns the objects of all requests.
+func (a *CountingTruths) Names() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Sorted(maps.Keys(a.times))
 }
 
-// ObjectOf returns what the ledger says of an object.
-func ObjectOf(t testing.TB, l Book, name string) api.ObjectState {
+// ObjectOf returns the state of an object.
+func ObjectOf(t testing.TB, l LedgerAPI, name string) api.ObjectState {
 	t.Helper()
 	return check.Value(l.Object(t.Context(), name))(t)
 }
 
-// Stats returns the sum of all.
-func Stats(t testing.TB, l Book) api.Stats {
+// Stats returns the statistics of a ledger.
+func Stats(t testing.TB, l LedgerAPI) api.Stats {
 	t.Helper()
 	return check.Value(l.Stats(t.Context()))(t)
 }
 
-// Responses returns the recorded responses at one ε, by object. They come in order, each once.
-func Responses(t testing.TB, l Book, question string, epsilon privacy.Epsilon) map[string]api.Response {
+// Responses returns the recorded responses at one ε, by object. They must be sorted, each once.
+func Responses(t testing.TB, l LedgerAPI, question string, epsilon privacy.Epsilon) map[string]api.Response {
 	t.Helper()
 	found, last := map[string]api.Response{}, ""
 	for r, err := range l.Responses(t.Context(), question, epsilon) {
@@ -561,8 +564,8 @@ func Responses(t testing.TB, l Book, question string, epsilon privacy.Epsilon) m
 	return found
 }
 
-// Events returns the log in words.
-func Events(t testing.TB, l Book) []says.Event {
+// Events returns the log.
+func Events(t testing.TB, l LedgerAPI) []says.Event {
 	t.Helper()
 	return check.Value(api.Collect(l.Events(t.Context(), 1)))(t)
 }
@@ -577,7 +580,7 @@ func CountKind(events []says.Event, kind string) (n int) {
 	return n
 }
 
-// Text is a document as its holder keeps it.
+// Text returns a document in JSON.
 func Text(t testing.TB, d any) []byte {
 	t.Helper()
 	return check.Value(json.Marshal(d))(t)
@@ -585,11 +588,11 @@ func Text(t testing.TB, d any) []byte {
 
 // Document is a receipt or a statement.
 type Document interface {
-	// Verify tells what is wrong with it, and whether one of the keys signed it.
+	// Verify returns the faults of the document, and whether one of the keys signed it.
 	Verify(note.Verifiers) evidence.Checked
 }
 
-// WantSound fails unless a document is signed, by one of the keys, and without fault.
+// WantSound fails unless a document is signed by one of the keys, and has no faults.
 func WantSound(t testing.TB, what string, d Document, keys note.Verifiers) {
 	t.Helper()
 	c := d.Verify(keys)
@@ -599,7 +602,7 @@ func WantSound(t testing.TB, what string, d Document, keys note.Verifiers) {
 	}
 }
 
-// Faults are the faults of a document, in words.
+// Faults returns the texts of the faults of a document.
 func Faults(c evidence.Checked) (all []string) {
 	for _, f := range c.Faults {
 		all = append(all, f.String())
@@ -607,7 +610,7 @@ func Faults(c evidence.Checked) (all []string) {
 	return all
 }
 
-// LogKey is a key pair that is the same in every test.
+// LogKey returns a key pair that is the same in every test.
 func LogKey(t testing.TB, name string, seed byte) (note.Signer, note.Verifier, string) {
 	t.Helper()
 	secret, public, err := note.GenerateKey(bytes.NewReader(bytes.Repeat([]byte{seed}, 64)), name)
@@ -618,7 +621,7 @@ func LogKey(t testing.TB, name string, seed byte) (note.Signer, note.Verifier, s
 }
 
 // WantSpent checks what objects have spent, all of it for answers about one question.
-func WantSpent(t *testing.T, l Book, epsilon string, names ...string) {
+func WantSpent(t *testing.T, l LedgerAPI, epsilon string, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		if o := ObjectOf(t, l, name); o.Spent != Eps(t, epsilon) || o.Chains[0].Answered != o.Spent {
@@ -627,35 +630,33 @@ func WantSpent(t *testing.T, l Book, epsilon string, names ...string) {
 	}
 }
 
-// WantClean has a ledger folded again from its log, and compared with what it stores. It fails if
-// there is any problem.
-func WantClean(t testing.TB, l Book, r api.VerifyRequest) {
+// WantClean audits a ledger: it compares the fold of its log with the stored state.
+func WantClean(t testing.TB, l LedgerAPI, r api.VerifyRequest) {
 	t.Helper()
 	r.Report = func(p api.Finding) { t.Errorf("found %+v", p) }
 	check.Must(t, check.Err(l.Verify(t.Context(), r)))
 }
 
-// AuditAll compares the fold of the log with what is stored, and the money with the prices.
-func AuditAll(t testing.TB, l Book) {
+// AuditAll audits a ledger, and compares the money with the prices.
+func AuditAll(t testing.TB, l LedgerAPI) {
 	t.Helper()
 	WantClean(t, l, api.VerifyRequest{})
 	AuditMarket(t, l)
 }
 
-// Unchanged runs fn and reports any change: a call that failed must leave nothing. The log is as it
-// was, and what is stored is what follows from it.
-func Unchanged(t testing.TB, l Book, fn func()) {
+// WantUnchanged runs fn, a call that fails, and reports any change of the log or the stored state.
+func WantUnchanged(t testing.TB, l LedgerAPI, fn func()) {
 	t.Helper()
 	log, sum := Text(t, Events(t, l)), Stats(t, l)
 	fn()
 	if now := Stats(t, l); !bytes.Equal(Text(t, Events(t, l)), log) || now.Events != sum.Events || now.Objects != sum.Objects {
-		t.Errorf("after a call that failed there is %+v, before %+v", now, sum)
+		t.Errorf("after a failed call the statistics are %+v, before %+v", now, sum)
 	}
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// RecordedBy returns the response that an event records, released or sold, and tells whether it
-// does.
+// RecordedBy returns the response that an event records, released or sold, and whether there is
+// one.
 func RecordedBy(ev says.Event) (says.Released, bool) {
 	switch d := ev.Says.(type) {
 	case says.Released:
@@ -666,7 +667,7 @@ func RecordedBy(ev says.Event) (says.Released, bool) {
 	return says.Released{}, false
 }
 
-// MethodOf tells how the response or answer that an event records came about; "" for other events.
+// MethodOf returns how the response or answer of an event was made; "" for other events.
 func MethodOf(ev says.Event) string {
 	if d, is := ev.Says.(says.Answered); is {
 		return d.Method
@@ -675,10 +676,10 @@ func MethodOf(ev says.Event) string {
 	return r.Method
 }
 
-// holding is what one buyer has of one object. Of what a forgotten object sold there is no name.
+// holding is what one buyer has of one object. A forgotten object has no name.
 type holding struct {
 	buyer, question, object string
-	since                   uint64 // the epoch, by the event that began it
+	since                   uint64 // the epoch, as the event that began it
 }
 
 // chain is an object in a question.
@@ -691,15 +692,15 @@ type place struct {
 	epsilon privacy.Epsilon
 }
 
-// books are what the log says of the market, read event by event.
+// books are the state of the market, computed from the events.
 type books struct {
 	testing.TB
 	recorded    map[place]string
 	paid        map[holding]int64
 	top         map[holding]privacy.Epsilon
-	sales, sold map[uint64]int64          // what a sale costs, and its objects together
+	sales, sold map[uint64]int64          // the price of a sale, and the sum of its objects
 	since       map[chain]uint64          // the event that began the epoch
-	buyers      map[chain]uint64          // who have bought something in it
+	buyers      map[chain]uint64          // the buyers in the epoch
 	prices      map[chain]*policy.Terms   // in force
 	promised    map[promise]*policy.Terms // when it was reserved
 }
@@ -710,17 +711,16 @@ type promise struct {
 	object string
 }
 
-// AuditMarket checks what stands in the records of the market against the log and against the
-// prices (invariants 3, 4, 9 and 13): each response is the one recorded at its ε; each buyer pays
-// for each object the price of a higher level, in force or promised, less what it has paid for the
-// object; and earnings, payments and revenue are the same money. Of what is erased only the money
-// can be checked.
-func AuditMarket(t testing.TB, l Book) {
+// AuditMarket checks the records of the market against the log and the prices (invariants 3, 4, 9
+// and 13). Each response is the one recorded at its ε. Each buyer pays for each object the price of
+// a higher level, in force or promised, less what it has paid for the object. Earnings, payments
+// and revenue are the same money. For erased data, only the money can be checked.
+func AuditMarket(t testing.TB, l LedgerAPI) {
 	t.Helper()
 	b := books{t, map[place]string{}, map[holding]int64{}, map[holding]privacy.Epsilon{}, map[uint64]int64{}, map[uint64]int64{}, map[chain]uint64{}, map[chain]uint64{}, map[chain]*policy.Terms{}, map[promise]*policy.Terms{}}
 	for i, ev := range Events(t, l) {
 		n := uint64(i) + 1
-		check.Need(t, ev.Number == n, "event %d stands where event %d should", ev.Number, n)
+		check.Need(t, ev.Number == n, "event %d is at the position of event %d", ev.Number, n)
 		b.enter(ev)
 	}
 	for number, price := range b.sales {
@@ -735,11 +735,11 @@ func AuditMarket(t testing.TB, l Book) {
 	auditMoney(t, l, b.paid)
 }
 
-// enter enters what an event says.
+// enter adds an event.
 func (b books) enter(ev says.Event) {
 	switch d := ev.Says.(type) {
 	case says.EpochBegun:
-		if at := (chain{d.Question, d.Object}); !ev.Erased { // else the object was forgotten, and so is what was bought of it
+		if at := (chain{d.Question, d.Object}); !ev.Erased { // otherwise the object was forgotten, and so is what was bought of it
 			b.since[at], b.buyers[at] = ev.Number, 0
 		}
 	case says.Enrolled:
@@ -754,7 +754,7 @@ func (b books) enter(ev says.Event) {
 	case says.SaleMade:
 		b.sales[d.Sale] = d.Price
 	case says.Forgotten:
-		b.paid[holding{object: d.Object}] += 0 // it may have earned what no event says
+		b.paid[holding{object: d.Object}] += 0 // it may have earned money that no event shows
 	case says.Sold:
 		if b.sold[d.Sale] += d.Price; ev.Erased {
 			b.paid[holding{buyer: d.Buyer}] += d.Price
@@ -764,7 +764,7 @@ func (b books) enter(ev says.Event) {
 	}
 }
 
-// sold returns the terms of sale of a policy, if it has any.
+// sold returns the terms of sale of a policy, or nil.
 func sold(p *policy.Policy) *policy.Terms {
 	if p == nil {
 		return nil
@@ -772,12 +772,12 @@ func sold(p *policy.Policy) *policy.Terms {
 	return p.Terms()
 }
 
-// enterSold enters one object of a sale.
+// enterSold adds one object of a sale.
 func (b books) enterSold(number uint64, d says.Sold) {
 	c := chain{d.Question, d.Object}
 	at := place{c, b.since[c], d.Epsilon}
 	if before, twice := b.recorded[at]; twice && before != d.Response {
-		b.Errorf("event %d: %q answers %q at ε=%s, and %q before", number, d.Object, d.Response, d.Epsilon, before)
+		b.Errorf("event %d: %q has the response %q at ε=%s, and %q before", number, d.Object, d.Response, d.Epsilon, before)
 	} else if twice != (d.Method == "resale") {
 		b.Errorf("event %d: %q is sold by %s, recorded before: %v", number, d.Object, d.Method, twice)
 	}
@@ -791,7 +791,7 @@ func (b books) enterSold(number uint64, d says.Sold) {
 	if prices != nil {
 		due = prices.Upgrade(b.top[who], d.Epsilon, b.paid[who])
 	}
-	check.That(b, d.Price == due, "event %d: %q pays %d for %q, and owes %d", number, d.Buyer, d.Price, d.Object, due)
+	check.That(b, d.Price == due, "event %d: %q pays %d for %q, want %d", number, d.Buyer, d.Price, d.Object, due)
 	b.paid[who] += d.Price
 	if b.top[who].IsZero() {
 		b.buyers[c]++
@@ -801,11 +801,11 @@ func (b books) enterSold(number uint64, d says.Sold) {
 	}
 }
 
-// auditMoney checks that what was paid, earned and counted is the same money.
-func auditMoney(t testing.TB, l Book, paid map[holding]int64) {
+// auditMoney checks that the paid, earned and counted money is the same.
+func auditMoney(t testing.TB, l LedgerAPI, paid map[holding]int64) {
 	t.Helper()
 	earned, objects, invoices, revenue := map[string]int64{}, map[string]api.ObjectState{}, map[string]int64{}, int64(0)
-	forgotten, gone := map[string]bool{}, int64(0) // what no event says who earned it
+	forgotten, gone := map[string]bool{}, int64(0) // the money for which no event shows who earned it
 	for who, amount := range paid {
 		o, err := api.ObjectState{}, error(nil)
 		if who.object != "" {
@@ -813,7 +813,7 @@ func auditMoney(t testing.TB, l Book, paid map[holding]int64) {
 		}
 		if who.buyer == "" {
 			if errors.Is(err, api.ErrUnknown) {
-				continue // it was forgotten, and was never enrolled
+				continue // it was forgotten, and never enrolled
 			}
 			forgotten[who.object] = true
 		}
@@ -833,7 +833,7 @@ func auditMoney(t testing.TB, l Book, paid map[holding]int64) {
 			t.Errorf("%q has earned %d, its buyers paid %d", name, o.Earned, earned[name])
 		}
 	}
-	check.That(t, gone == 0, "those who were forgotten have earned %d less than was paid for them", gone)
+	check.That(t, gone == 0, "forgotten objects have earned %d less than was paid for them", gone)
 	for name, b := range BuyersOf(t, l) {
 		check.That(t, b.Paid == invoices[name], "%q has paid %d, its deliveries cost %d", name, b.Paid, invoices[name])
 	}
@@ -841,8 +841,8 @@ func auditMoney(t testing.TB, l Book, paid map[holding]int64) {
 	check.That(t, got == revenue, "the revenue is %d, the sales brought %d", got, revenue)
 }
 
-// Games make much garbage, and keep little: it is collected less often than by Go's own setting,
-// which GOGC in the environment overrides.
+// Games allocate much memory and keep little, so garbage is collected less often than by default.
+// GOGC in the environment overrides this.
 func TestMain(m *testing.M) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(800)

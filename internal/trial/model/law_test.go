@@ -24,17 +24,17 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Invariant 4 for rows of bits, by enumeration, as values_test.go does it for values: whatever the
-// order of sales, the responses at each level are optimized unary encodings at its ε, and all
-// together tell what the highest tells.
+// Invariant 4 for rows of bits, by enumeration, as for values below: in any order of sales, the
+// responses at each level are optimized unary encodings at its ε, and all together reveal what the
+// highest reveals.
 //
-// A sale of m bits has 2ᵐ outcomes. Of the code under test it is taken for granted that a draw of a
-// bit reads one word, which is written here as two: which half of all words it is in, and where in
-// that; that before the bits there is a draw of the coin, whose first bit is the lowest of a word
-// if there is no response yet; and that a first word has at most one threshold in each of some
-// parts of all words. That each bit depends on its own word and the coin alone is checked at random
-// words. The ledger is opened anew for each sale, and nothing of the coin is stored: it is drawn
-// again, from the last response.
+// A sale of m bits has 2ᵐ outcomes. The test assumes this of the code: a draw of a bit reads one
+// word, which is written here as two, which half of all words it is in, and where in that half.
+// Before the bits there is a draw of the coin. If there is no response yet, the coin is the lowest
+// bit of a word. A first word has at most one threshold in each of some parts of all words. That
+// each bit depends only on its own word and the coin is checked at random words. The ledger is
+// opened again for each sale, and the coin is not stored: it is drawn again, from the last
+// response.
 
 // unaryTree is the enumeration of one order of sales; see tree. Outcomes are numbers with the bits
 // of the responses.
@@ -44,13 +44,13 @@ type unaryTree struct {
 }
 
 const (
-	unaryThreshold = 36 // to how many bits a threshold is located
-	parts          = 16 // of all words, in each of which a bit changes at most once
+	unaryThreshold = 36 // the precision of a threshold, in bits
+	parts          = 16 // the number of parts of all words in each of which a bit changes at most once
 )
 
 func enumerateUnary(t *testing.T, m int, onFile bool, levels ...string) *unaryTree {
 	t.Helper()
-	tr := &unaryTree{seedling(t, m, onFile, levels, outcomeLaw{
+	tr := &unaryTree{newTree(t, m, onFile, levels, outcomeLaw{
 		1 << m,
 		func(outcome int) (text string) {
 			for v := range m {
@@ -61,25 +61,25 @@ func enumerateUnary(t *testing.T, m int, onFile bool, levels ...string) *unaryTr
 		func(epsilon privacy.Epsilon, truth, outcome int) float64 { return encoded(m, epsilon, truth, outcome) },
 		func(levels []privacy.Epsilon, truth int, o []int) float64 { return unaryLaw(m, levels, truth, o) },
 	}), rand.New(rand.NewPCG(1, uint64(m)))}
-	root, l := tr.plant()
+	root, l := tr.newRoot()
 	Define(t, l, api.Question{Name: "q", Values: ValuesOf(m), Encoding: "unary"})
 	EnrollUnder(t, l, "q", Market(t, "3"), "3", "ann")
-	tr.shut(l)
+	tr.closeLedger(l)
 	tr.grow(root)
 	return tr
 }
 
-// coinWords are what a draw of the coin reads: none for a derived response.
+// coinWords are the words that a draw of the coin reads: none for a derived response.
 type coinWords []uint64
 
-// bitWords are the words of each bit, as where in a half and which half.
+// bitWords are the words of each bit: the position in a half, and which half.
 type bitWords [][2]uint64
 
 // probe returns the outcome that the next sale would record.
-func (tr *unaryTree) probe(at levelPlace, n int, truth api.TruthFunc, coin coinWords, row bitWords) (outcome int) {
+func (tr *unaryTree) probe(at nodeStorage, n int, truth api.TruthFunc, coin coinWords, row bitWords) (outcome int) {
 	tr.Helper()
-	text := tr.would(at, n, truth, fedWith(coin, row))
-	check.Need(tr, len(text) == tr.m && strings.Trim(text, "01") == "", "a probe came to %q", text)
+	text := tr.sellInCopy(at, n, truth, fedWith(coin, row))
+	check.Need(tr, len(text) == tr.m && strings.Trim(text, "01") == "", "the next sale would record %q, which is not a response", text)
 	for v := range tr.m {
 		outcome |= int(text[v]-'0') << v
 	}
@@ -89,7 +89,7 @@ func (tr *unaryTree) probe(at levelPlace, n int, truth api.TruthFunc, coin coinW
 // fedWith returns a sampler that reads these words, and then zeros.
 func fedWith(coin coinWords, row bitWords) ledgertest.Draws {
 	words := slices.Clone([]uint64(coin))
-	if len(coin) == 2 { // a draw, of two values
+	if len(coin) == 2 { // a draw of two values
 		words = []uint64{drawWord(2, coin[0], coin[1])}
 	}
 	for _, pair := range row {
@@ -104,21 +104,21 @@ func fedWith(coin coinWords, row bitWords) ledgertest.Draws {
 	})}}
 }
 
-// bitChoices are words that choose 0 and 1.
+// bitChoices returns words that choose 0 and 1.
 func bitChoices() [2]uint64 { return [2]uint64{1 << 62, 3 << 62} }
 
-// all are the same two words for every bit.
+// all returns the same two words for every bit.
 func (tr *unaryTree) all(word, choice uint64) bitWords {
 	return slices.Repeat(bitWords{{word, choice}}, tr.m)
 }
 
-// stretch is a range of words, up to its end, within which a bit is the same.
+// stretch is a range of words up to an end, within which a bit has one value.
 type stretch struct {
 	end uint64
 	bit int
 }
 
-// stretchRows are, for each bit and each choice, the stretches of its first word.
+// stretchRows are the stretches of the first word, for each bit and each choice.
 type stretchRows [][2][]stretch
 
 func (r stretchRows) bit(v int, words [2]uint64) int {
@@ -142,8 +142,8 @@ func (r stretchRows) probability(v int) (p float64) {
 	return p
 }
 
-// measureRows finds the stretches of all bits, given what the coin reads.
-func (tr *unaryTree) measureRows(where levelPlace, n int, truth api.TruthFunc, coin coinWords) stretchRows {
+// measureRows finds the stretches of all bits, for given words of the coin.
+func (tr *unaryTree) measureRows(where nodeStorage, n int, truth api.TruthFunc, coin coinWords) stretchRows {
 	tr.Helper()
 	r := make(stretchRows, tr.m)
 	for c, choice := range bitChoices() {
@@ -160,7 +160,7 @@ func (tr *unaryTree) measureRows(where levelPlace, n int, truth api.TruthFunc, c
 			r[v][c] = tr.stretches(func(word uint64) int { return at(word) >> v & 1 })
 		}
 	}
-	// Each bit reads its own words.
+	// Each bit depends only on its own words.
 	for range 10 {
 		row, want := make(bitWords, tr.m), 0
 		for v := range row {
@@ -168,7 +168,7 @@ func (tr *unaryTree) measureRows(where levelPlace, n int, truth api.TruthFunc, c
 			want |= r.bit(v, row[v]) << v
 		}
 		got := tr.probe(where, n, truth, coin, row)
-		check.That(tr, got == want, "with the words %x there come the bits %b, where %b were measured", row, got, want)
+		check.That(tr, got == want, "the words %x result in the bits %b, and the measurement in %b", row, got, want)
 	}
 	return r
 }
@@ -192,42 +192,42 @@ func (tr *tree) stretches(at func(word uint64) int) (all []stretch) {
 	return append(all, stretch{math.MaxUint64, is})
 }
 
-// way is one of the two faces of the coin: with what probability it comes, words that lead to it,
-// and what comes then.
+// way is one of the two results of the coin: its probability, words that lead to it, and the bits
+// that follow.
 type way struct {
 	p    float64
 	coin coinWords
 	rows stretchRows
 }
 
-// measure returns the ways in which the next sale may come about.
-func (tr *unaryTree) measure(where levelPlace, n int, free bool, v int) []way {
+// measure returns the ways in which the next sale may happen.
+func (tr *unaryTree) measure(where nodeStorage, n int, free bool, v int) []way {
 	tr.Helper()
 	truth := tr.truth(free, v)
-	look := func(p float64, coin coinWords) way { return way{p, coin, tr.measureRows(where, n, truth, coin)} }
+	measured := func(p float64, coin coinWords) way { return way{p, coin, tr.measureRows(where, n, truth, coin)} }
 	switch {
 	case free:
-		return []way{look(1, nil)}
+		return []way{measured(1, nil)}
 	case n == 0:
-		for range 10 { // of the word, only the lowest bit counts
+		for range 10 { // only the lowest bit of the word matters
 			word, row := tr.random.Uint64(), tr.all(tr.random.Uint64(), tr.random.Uint64())
 			if tr.probe(where, n, truth, coinWords{word}, row) != tr.probe(where, n, truth, coinWords{word & 1}, row) {
-				tr.Errorf("the coin reads more of %x than the lowest bit", word)
+				tr.Errorf("the coin depends on more of %x than the lowest bit", word)
 			}
 		}
-		return []way{look(0.5, coinWords{0}), look(0.5, coinWords{1})}
+		return []way{measured(0.5, coinWords{0}), measured(0.5, coinWords{1})}
 	}
 	// The coin is the last response's bit below a threshold, and else chosen.
 	choices := bitChoices()
-	kept, other := look(0, coinWords{0, choices[0]}), look(0, coinWords{math.MaxUint64, choices[0]})
+	kept, other := measured(0, coinWords{0, choices[0]}), measured(0, coinWords{math.MaxUint64, choices[0]})
 	if kept.rows.probability(v) == other.rows.probability(v) {
-		other = look(0, coinWords{math.MaxUint64, choices[1]})
+		other = measured(0, coinWords{math.MaxUint64, choices[1]})
 	}
-	telling, found := tr.telling(kept.rows, other.rows, v)
-	check.Need(tr, found, "the coin makes no difference")
+	words, found := tr.distinguishing(kept.rows, other.rows, v)
+	check.Need(tr, found, "the response does not depend on the coin")
 	at := func(choice uint64) func(word uint64) int {
 		return func(word uint64) int {
-			return tr.probe(where, n, truth, coinWords{word, choice}, slices.Repeat(bitWords{telling}, tr.m)) >> v & 1
+			return tr.probe(where, n, truth, coinWords{word, choice}, slices.Repeat(bitWords{words}, tr.m)) >> v & 1
 		}
 	}
 	changes := tr.stretches(at(other.coin[1]))
@@ -239,9 +239,9 @@ func (tr *unaryTree) measure(where levelPlace, n int, free bool, v int) []way {
 	return []way{kept, other}
 }
 
-// telling returns the words of a bit for which the two faces of the coin give different responses,
-// as far from any threshold as can be.
-func (tr *unaryTree) telling(one, two stretchRows, v int) (best [2]uint64, found bool) {
+// distinguishing returns the words of a bit for which the two results of the coin give different
+// responses, as far from any threshold as possible.
+func (tr *unaryTree) distinguishing(one, two stretchRows, v int) (best [2]uint64, found bool) {
 	width := uint64(0)
 	for _, choice := range bitChoices() {
 		var ends []uint64
@@ -277,7 +277,7 @@ func probability(ways []way, outcome int) (sum float64) {
 	return sum
 }
 
-// grow measures the next sale at a node for every truth, and makes it for every outcome.
+// grow measures the next sale at a node for every true value, and makes it for every outcome.
 func (tr *unaryTree) grow(at node) {
 	tr.Helper()
 	n := len(at.responses)
@@ -289,7 +289,7 @@ func (tr *unaryTree) grow(at node) {
 	free := slices.ContainsFunc(tr.levels[:n], tr.levels[n].Less)
 	given := [][]way{tr.measure(at.place, n, free, 0)}
 	for truth := 1; truth < tr.m; truth++ {
-		ways := given[0] // what asks nobody is the same for every truth
+		ways := given[0] // a sale that requests no true value is the same for each
 		if !free {
 			ways = tr.measure(at.place, n, false, truth)
 		}
@@ -301,7 +301,7 @@ func (tr *unaryTree) grow(at node) {
 			child.given = append(child.given, at.given[truth]*probability(given[truth], outcome))
 		}
 		child.place = at.place.copied(tr, fmt.Sprint(child.responses))
-		row := tr.all(math.MaxUint64, 0) // where every bit is chosen
+		row := tr.all(math.MaxUint64, 0) // words for which every bit is chosen
 		for v := range row {
 			row[v][1] = bitChoices()[outcome>>v&1]
 		}
@@ -311,8 +311,8 @@ func (tr *unaryTree) grow(at node) {
 	at.place.removed(tr)
 }
 
-// unaryLaw is the probability of rows of bits at rising ε, by math.md: each bit but the true
-// value's is a chain of randomized responses to 0; that one, to a fair coin.
+// unaryLaw returns the probability of rows of bits at rising ε, by math.md: each bit, except that
+// of the true value, is a chain of randomized responses to 0; that bit, to a fair coin.
 func unaryLaw(m int, levels []privacy.Epsilon, truth int, outcomes []int) float64 {
 	p, o := 1.0, make([]int, len(outcomes))
 	for v := range m {
@@ -328,7 +328,7 @@ func unaryLaw(m int, levels []privacy.Epsilon, truth int, outcomes []int) float6
 	return p
 }
 
-// encoded is the probability of a row of bits at one ε, as Wang et al. (2017) have it.
+// encoded returns the probability of a row of bits at one ε, as in Wang et al. (2017).
 func encoded(m int, epsilon privacy.Epsilon, truth, outcome int) float64 {
 	p, q := 0.5, 1/(math.Exp(epsilon.Float64())+1)
 	for v := range m {
@@ -345,31 +345,32 @@ func encoded(m int, epsilon privacy.Epsilon, truth, outcome int) float64 {
 }
 
 // On a file, which is closed and opened between the first response and the raise.
-func TestTheJointLawOfBitsOnDisk(t *testing.T) {
+func TestUnarySales_OnDisk_HaveTheJointLaw(t *testing.T) {
 	enumerateUnary(t, 2, true, fewer(1, "0.5", "1.5")...).wantLaw()
 }
 
 // Raised, degraded, inserted and raised again, in several orders.
-func TestTheJointLawOfBitsInAnyOrder(t *testing.T) {
+func TestUnarySales_SeveralOrders_HaveTheJointLaw(t *testing.T) {
 	orders := [][]string{{"0.5", "1.5", "1"}, {"2", "1", "0.5"}, {"1", "0.5", "2"}}
 	for i := someOf(orders); i < len(orders); i += testenv.Stride(len(orders), len(orders)) {
 		enumerateUnary(t, 2, false, fewer(1, orders[i]...)...).wantLaw()
 	}
 }
 
-func TestTheJointLawOfThreeBits(t *testing.T) {
+func TestUnarySales_ThreeBits_HaveTheJointLaw(t *testing.T) {
 	orders := [][]string{{"2", "0.5"}, {"0.5", "2"}}
 	for i := someOf(orders); i < len(orders); i += testenv.Stride(len(orders), len(orders)) {
 		enumerateUnary(t, 3, false, fewer(1, orders[i]...)...).wantLaw()
 	}
 }
 
-// The comparison notices a law that is wrong by little: an ε that is 0.001 off; a coin that is
-// drawn anew, and not from the last response; and bits that are drawn independently at each level.
-func TestTheComparisonOfUnaryLawsNotices(t *testing.T) {
+// The comparison detects a law that is slightly wrong: an ε that is off by 0.001; a coin that is
+// drawn again, and not derived from the last response; and bits that are drawn independently at
+// each level.
+func TestNear_SlightlyWrongUnaryLaw_IsDetected(t *testing.T) {
 	levels := []privacy.Epsilon{Eps(t, "0.5"), Eps(t, "1")}
 	off := []privacy.Epsilon{Eps(t, "0.5"), Eps(t, "1.001")}
-	coin := func(o []int) (p float64) { // of one value, the true one: a raise for a fair coin from whatever was
+	coin := func(o []int) (p float64) { // of the true value: a raise for a fair coin from any last response
 		for was := range 2 {
 			for is := range 2 {
 				p += 0.25 * firstResponse(2, 0.5, was, o[0]) * kernel(2, 0.5, 1, is, o[0], o[1])
@@ -380,20 +381,20 @@ func TestTheComparisonOfUnaryLawsNotices(t *testing.T) {
 	histories(2, 2, func(o []int) {
 		right := unaryLaw(1, levels, 0, o)
 		check.That(t, !near(right, unaryLaw(1, off, 0, o)) && !near(right, coin(o)) && !near(right, 0.25),
-			"outcomes %v: another law passes", o)
+			"outcomes %v: the comparison accepts another law", o)
 	})
 }
 
 // The law of many objects, drawn from the operating system's randomness, with the ledger opened
-// anew between requests: of the true value's bit and of all others, how often each combination
-// comes at four levels.
-func TestTheLawOfManyRowsOfBits(t *testing.T) {
+// again between requests. It counts the combinations of the true value's bit, and of all other
+// bits, at four levels.
+func TestUnaryResponses_ManyObjects_FollowTheirLaw(t *testing.T) {
 	const objects, values, levels = 3000, 30, 4
 	l := ledgertest.New(t)
 	Define(t, l.Ledger, Home(values))
 	Enroll(t, l.Ledger, "home", "9", Crowd(objects)...)
 	for i, epsilon := range []string{"1", "2", "0.5", "1.5"} { // drawn, raised, degraded, inserted
-		CarryOut(t, l.Ledger, HomesOf(t, fmt.Sprint(i), epsilon))
+		Raise(t, l.Ledger, HomesOf(t, fmt.Sprint(i), epsilon))
 		l.Reopen()
 	}
 	rising := []privacy.Epsilon{Eps(t, "0.5"), Eps(t, "1"), Eps(t, "1.5"), Eps(t, "2")}
@@ -429,53 +430,50 @@ func TestTheLawOfManyRowsOfBits(t *testing.T) {
 	stattest.Cells(ofOthers, lawOfOthers).Holds(t, "other bits")
 }
 
-// Invariant 4, by enumeration: whatever the order in which buyers ask for levels, all responses
-// together have the law of math.md, sections 2 and 3, and pooling them tells what the highest level
-// alone tells.
+// Invariant 4, by enumeration: in any order of sales, all responses together have the law of
+// math.md, sections 2 and 3, and together reveal what the highest level alone reveals.
 //
 // The histories of one chain form a tree: at each node the ledger has sold some levels, and the
-// next sale has m outcomes. Their probabilities are measured, not computed: Ledger.Sell is called
-// with one 64-bit word after the other in the sampler, each time in a copy of the ledger, and
-// bisection finds at which words the response changes. Then the sale is made for good, once for
-// each outcome, in a copy of the ledger. Of the code under test nothing is taken for granted but
-// that a draw reads one word, and that it has at most one threshold in each stretch of words within
-// which both ends have the same response. The words are gone through in m parts of one size, one
-// for each choice, and in each by the word that says where in it.
+// next sale has m outcomes. Their probabilities are measured: Ledger.Sell is called with one 64-bit
+// word after another in the sampler, each time in a copy of the ledger, and bisection finds the
+// words at which the response changes. Then the sale is made, once for each outcome, in a copy of
+// the ledger. The test assumes only that a draw reads one word, and that a stretch of words whose
+// ends have the same response has at most one threshold. The words are divided into m parts of
+// equal size, one for each choice; in each part a word gives the position.
 
 // tree is the enumeration of one order of sales.
 type tree struct {
 	*testing.T
 	outcomeLaw
 	m       int
-	onFile  bool // a bbolt file for each node; else the store in memory
+	onFile  bool // a bbolt file for each node; otherwise in memory
 	levels  []privacy.Epsilon
-	choices []uint64             // for each value, a word in its part of all
+	choices []uint64             // for each value, a word in its part of all words
 	changes []uint64             // words between which the response was found to change
-	found   map[string][]float64 // by the responses, in the order of rising ε: the probability for each truth
+	found   map[string][]float64 // by the responses, in the order of rising ε: the probability for each true value
 	probes  int
 	sales   int
 }
 
-// outcomeLaw is what tells the responses of one encoding from those of another. Outcomes of a sale
-// are numbers from 0.
+// outcomeLaw is the law of the responses of one encoding. Outcomes of a sale are numbers from 0.
 type outcomeLaw struct {
 	outcomes int // of each sale
 	text     func(outcome int) string
 	alone    func(epsilon privacy.Epsilon, truth, outcome int) float64         // the law of a single response
-	joint    func(levels []privacy.Epsilon, truth int, outcomes []int) float64 // that of all at rising ε
+	joint    func(levels []privacy.Epsilon, truth int, outcomes []int) float64 // the law of all responses at rising ε
 }
 
-// node is a history: the responses so far, its probability for each truth, and where its ledger is.
+// node is a history: the responses so far, its probability for each true value, and its ledger.
 type node struct {
 	responses []int
 	given     []float64
-	place     levelPlace
+	place     nodeStorage
 }
 
-// thresholdBits is to how many bits a threshold is located.
+// thresholdBits is the precision of a threshold, in bits.
 const thresholdBits = 44
 
-func seedling(t *testing.T, m int, onFile bool, levels []string, k outcomeLaw) *tree {
+func newTree(t *testing.T, m int, onFile bool, levels []string, k outcomeLaw) *tree {
 	t.Helper()
 	tr := &tree{T: t, outcomeLaw: k, m: m, onFile: onFile, found: map[string][]float64{}}
 	for _, text := range levels {
@@ -484,17 +482,17 @@ func seedling(t *testing.T, m int, onFile bool, levels []string, k outcomeLaw) *
 	return tr
 }
 
-// plant returns a root, with its ledger open.
-func (tr *tree) plant() (node, *ledger.Ledger) {
+// newRoot returns a root, with its ledger open.
+func (tr *tree) newRoot() (node, *ledger.Ledger) {
 	tr.Helper()
 	root := node{given: slices.Repeat([]float64{1}, tr.m)}
-	root.place = newPlace(tr, tr.onFile)
+	root.place = newNodeStorage(tr, tr.onFile)
 	return root, tr.open(root.place, ledgertest.Draws{})
 }
 
 func enumerate(t *testing.T, m int, onFile bool, levels ...string) *tree {
 	t.Helper()
-	tr := seedling(t, m, onFile, levels, outcomeLaw{
+	tr := newTree(t, m, onFile, levels, outcomeLaw{
 		m, ValueName,
 		func(epsilon privacy.Epsilon, truth, o int) float64 {
 			return firstResponse(m, epsilon.Float64(), truth, o)
@@ -505,27 +503,27 @@ func enumerate(t *testing.T, m int, onFile bool, levels ...string) *tree {
 		word, _ := bits.Div64(uint64(2*v+1), 0, uint64(2*m)) // the middle of the v-th of m equal stretches
 		tr.choices = append(tr.choices, word)
 	}
-	root, l := tr.plant()
+	root, l := tr.newRoot()
 	q := api.Question{Name: "q"}
 	for v := range m {
 		q.Values = append(q.Values, ValueName(v))
 	}
 	Define(t, l, q)
 	EnrollUnder(t, l, "q", Market(t, "3", func(m *policy.Market) { m.Stride = Eps(t, "0.1") }), "3", "ann")
-	tr.shut(l)
+	tr.closeLedger(l)
 	tr.grow(root)
 	return tr
 }
 
-// levelPlace is where the ledger of a node is.
-type levelPlace interface {
+// nodeStorage stores the ledger of a node.
+type nodeStorage interface {
 	open(ledgertest.Draws) (*ledger.Ledger, error)
-	copied(t testing.TB, name string) levelPlace
+	copied(t testing.TB, name string) nodeStorage
 	removed(testing.TB)
 }
 
-// newPlace returns a place with a new ledger.
-func newPlace(t testing.TB, onFile bool) levelPlace {
+// newNodeStorage returns storage with a new ledger.
+func newNodeStorage(t testing.TB, onFile bool) nodeStorage {
 	t.Helper()
 	origin := ledgertest.Origin{Currency: "EUR"}
 	if onFile {
@@ -537,13 +535,13 @@ func newPlace(t testing.TB, onFile bool) levelPlace {
 	return inMemory{memory}
 }
 
-// opened opens the ledger at a place, with samplers of its own.
-func opened(t testing.TB, at levelPlace) *ledger.Ledger {
+// opened opens the ledger with its default samplers.
+func opened(t testing.TB, at nodeStorage) *ledger.Ledger {
 	t.Helper()
 	return check.Value(at.open(ledgertest.Draws{}))(t)
 }
 
-// inMemory is a place in memory.
+// inMemory is storage in memory.
 type inMemory struct{ memory *ledgertest.Memory }
 
 func (p inMemory) open(d ledgertest.Draws) (*ledger.Ledger, error) {
@@ -551,17 +549,17 @@ func (p inMemory) open(d ledgertest.Draws) (*ledger.Ledger, error) {
 	return p.memory.Open(ledger.Options{Now: ledgertest.Begin})
 }
 
-func (p inMemory) copied(testing.TB, string) levelPlace { return inMemory{p.memory.Copy()} }
-func (inMemory) removed(testing.TB)                     {}
+func (p inMemory) copied(testing.TB, string) nodeStorage { return inMemory{p.memory.Copy()} }
+func (inMemory) removed(testing.TB)                      {}
 
-// file is a place on disk.
+// file is storage on disk.
 type file string
 
 func (p file) open(d ledgertest.Draws) (*ledger.Ledger, error) {
 	return ledgertest.OpenFile(string(p), d, ledger.Options{})
 }
 
-func (p file) copied(t testing.TB, name string) levelPlace {
+func (p file) copied(t testing.TB, name string) nodeStorage {
 	t.Helper()
 	content := check.Value(os.ReadFile(string(p)))(t)
 	path := filepath.Join(filepath.Dir(string(p)), "ledger"+name+".db")
@@ -574,20 +572,20 @@ func (p file) removed(t testing.TB) {
 	check.Must(t, os.Remove(string(p)))
 }
 
-// open opens the ledger at a place, with samplers of its own or of the test.
-func (tr *tree) open(at levelPlace, d ledgertest.Draws) *ledger.Ledger {
+// open opens the ledger of a node with samplers.
+func (tr *tree) open(at nodeStorage, d ledgertest.Draws) *ledger.Ledger {
 	tr.Helper()
 	return check.Value(at.open(d))(tr)
 }
 
-// shut closes a ledger.
-func (tr *tree) shut(l *ledger.Ledger) {
+// closeLedger closes a ledger.
+func (tr *tree) closeLedger(l *ledger.Ledger) {
 	tr.Helper()
 	check.Must(tr, l.Close())
 }
 
-// would sells the next level in a copy of a place, and returns the response.
-func (tr *tree) would(at levelPlace, n int, truth api.TruthFunc, d ledgertest.Draws) string {
+// sellInCopy sells the next level in a copy of the ledger, and returns the response.
+func (tr *tree) sellInCopy(at nodeStorage, n int, truth api.TruthFunc, d ledgertest.Draws) string {
 	tr.Helper()
 	tr.probes++
 	probed := at.copied(tr, "probe")
@@ -599,14 +597,14 @@ func (tr *tree) would(at levelPlace, n int, truth api.TruthFunc, d ledgertest.Dr
 	return got.Value
 }
 
-// order asks for the n-th level; buyers alternate.
+// order returns the order of the n-th level. Buyers alternate.
 func (tr *tree) order(n int, truth api.TruthFunc) api.SellRequest {
 	return api.SellRequest{Key: fmt.Sprint("sale ", n), Order: api.Order{
 		Buyer: []string{"acme", "zeta"}[n%2], Question: "q", Epsilon: tr.levels[n], Objects: []string{"ann"},
 	}, Truth: truth}
 }
 
-// seeing returns a sampler whose every draw from m values sees the same word.
+// seeing returns a sampler in which every draw from m values reads the same word.
 func seeing(m int, word, choice uint64) ledgertest.Draws {
 	return ledgertest.Draws{Values: &rrchain.Sampler{Random: exact.ReplayBits(func(p []byte) {
 		for i := 0; i < len(p); i += 8 {
@@ -615,31 +613,31 @@ func seeing(m int, word, choice uint64) ledgertest.Draws {
 	})}}
 }
 
-// drawWord returns the word of a draw from m values, few enough for one word: that of the real
-// number (k+U)/m with U as its word says, but for the last bits, and the value k as that of the m
-// values which choice falls to.
+// drawWord returns the word of a draw from m values, few enough for one word. It is the word of the
+// real number (k+U)/m, where U is given by u except for its last bits, and k is the value chosen by
+// choice.
 func drawWord(m int, u, choice uint64) uint64 {
-	const last = 1<<16 - 1 // so near to the next value, or to the one before, that rounding would tell
+	const last = 1<<16 - 1 // too near to the next value: rounding could matter
 	k, _ := bits.Mul64(choice, uint64(m))
 	word, _ := bits.Div64(k, u&^last|1<<15, uint64(m))
 	return word
 }
 
 // probe returns the response that the next sale would record.
-func (tr *tree) probe(at levelPlace, n int, truth api.TruthFunc, word, choice uint64) (response int) {
+func (tr *tree) probe(at nodeStorage, n int, truth api.TruthFunc, word, choice uint64) (response int) {
 	tr.Helper()
-	text := tr.would(at, n, truth, seeing(tr.m, word, choice))
+	text := tr.sellInCopy(at, n, truth, seeing(tr.m, word, choice))
 	for response := range tr.m {
 		if tr.text(response) == text {
 			return response
 		}
 	}
-	tr.Fatalf("a probe came to %q", text)
+	tr.Fatalf("the next sale would record %q, which is not a response", text)
 	return -1
 }
 
-// change returns a word with another response than the first, at most so far above one with the
-// same response. It looks first where changes were found before: at many nodes they are the same.
+// change returns a word with another response than the first, at most width above a word with the
+// same response. It first tries earlier changes, because many nodes have the same.
 func (tr *tree) change(first, last, width uint64, same func(word uint64) bool) uint64 {
 	look := func(word uint64) {
 		if same(word) {
@@ -663,11 +661,11 @@ func (tr *tree) change(first, last, width uint64, same func(word uint64) bool) u
 }
 
 // measure returns the probability of each response to the next sale, and words that lead to it.
-func (tr *tree) measure(where levelPlace, n int, truth api.TruthFunc) (p []float64, lead [][2]uint64) {
+func (tr *tree) measure(where nodeStorage, n int, truth api.TruthFunc) (p []float64, lead [][2]uint64) {
 	p, lead = make([]float64, tr.m), make([][2]uint64, tr.m)
 	for _, choice := range tr.choices {
 		at := func(word uint64) int { return tr.probe(where, n, truth, word, choice) }
-		add := func(response int, from, to uint64) { // all words from one to another give the response
+		add := func(response int, from, to uint64) { // all words in the range lead to the response
 			p[response] += (float64(to-from) + 1) / (1 << 64) / float64(tr.m)
 			lead[response] = [2]uint64{from + (to-from)/2, choice}
 		}
@@ -687,7 +685,7 @@ func (tr *tree) measure(where levelPlace, n int, truth api.TruthFunc) (p []float
 	return p, lead
 }
 
-// grow measures the next sale at a node for every truth, and makes it for every outcome.
+// grow measures the next sale at a node for every true value, and makes it for every outcome.
 func (tr *tree) grow(at node) {
 	tr.Helper()
 	n := len(at.responses)
@@ -700,7 +698,7 @@ func (tr *tree) grow(at node) {
 	first, lead := tr.measure(at.place, n, tr.truth(free, 0))
 	given := [][]float64{first}
 	for truth := 1; truth < tr.m; truth++ {
-		p := first // what asks nobody is the same for every truth
+		p := first // a sale that requests no true value is the same for each
 		if !free {
 			p, _ = tr.measure(at.place, n, tr.truth(free, truth))
 		}
@@ -718,7 +716,7 @@ func (tr *tree) grow(at node) {
 	at.place.removed(tr)
 }
 
-// truth is the source of truths of a sale: one that must not be asked if the sale is free.
+// truth returns the source of true values of a sale. It must not be called if the sale is free.
 func (tr *tree) truth(free bool, v int) api.TruthFunc {
 	if free {
 		return Never(tr)
@@ -726,30 +724,30 @@ func (tr *tree) truth(free bool, v int) api.TruthFunc {
 	return SameTruth(ValueName(v))
 }
 
-// sell makes the sale that leads to a node, for good.
+// sell makes the sale that leads to a node.
 func (tr *tree) sell(child node, free bool, draws ledgertest.Draws) {
 	tr.Helper()
 	tr.sales++
 	n := len(child.responses) - 1
 	l := tr.open(child.place, draws)
-	defer tr.shut(l)
+	defer tr.closeLedger(l)
 	before := ObjectOf(tr, l, "ann")
 	sold := Sell(tr, l, tr.order(n, tr.truth(free, 0)))
 	after, got := ObjectOf(tr, l, "ann"), Delivered(tr, l, sold.Number)["ann"]
 	check.Need(tr, got.Value == tr.text(child.responses[n]) && got.Epsilon == tr.levels[n],
-		"%v was to come, the buyer got %+v", child.responses, got)
+		"want the responses %v, the buyer got %+v", child.responses, got)
 	cost := after.Spent.Nano() - before.Spent.Nano()
 	if free && (sold.Draws != 0 || cost != 0) || !free && (sold.Draws != 1 || after.Spent != tr.levels[n]) {
-		tr.Errorf("%v: %d draws for ε=%s, which cost %d nano-nats", child.responses, sold.Draws, tr.levels[n], cost)
+		tr.Errorf("responses %v: %d draws for ε=%s cost %d nano-nats", child.responses, sold.Draws, tr.levels[n], cost)
 	}
 }
 
-// leaf notes the probabilities of a whole history. All buyers get what was sold to one, without any
-// truth.
+// leaf records the probabilities of a whole history. All buyers get what one bought, without a true
+// value.
 func (tr *tree) leaf(at node) {
 	tr.Helper()
 	l := tr.open(at.place, ledgertest.Draws{})
-	defer tr.shut(l)
+	defer tr.closeLedger(l)
 	rising := make([]int, 0, len(tr.levels))
 	for _, epsilon := range tr.rising() {
 		rising = append(rising, at.responses[slices.Index(tr.levels, epsilon)])
@@ -760,12 +758,12 @@ func (tr *tree) leaf(at node) {
 		r.Key, r.Buyer = "again "+r.Key, []string{"zeta", "acme", "initech"}[n%3]
 		again := Sell(tr, l, r)
 		if got := Delivered(tr, l, again.Number)["ann"]; again.Resales != 1 || got.Value != tr.text(at.responses[n]) {
-			tr.Errorf("after %v, %q got %+v", at.responses, r.Buyer, got)
+			tr.Errorf("after the responses %v, %q got %+v", at.responses, r.Buyer, got)
 		}
 	}
 	top := slices.MaxFunc(tr.levels, privacy.Epsilon.Compare)
 	o := ObjectOf(tr, l, "ann")
-	check.That(tr, o.Spent == top && o.Chains[0].Epsilon == top, "after %v, %s is spent", at.responses, o.Spent)
+	check.That(tr, o.Spent == top && o.Chains[0].Epsilon == top, "after the responses %v, %s is spent, want the highest ε", at.responses, o.Spent)
 	AuditAll(tr, l)
 }
 
@@ -773,7 +771,7 @@ func (tr *tree) rising() []privacy.Epsilon {
 	return slices.SortedFunc(slices.Values(tr.levels), privacy.Epsilon.Compare)
 }
 
-// The formulas of math.md, sections 1 and 2, for a truth and values of m.
+// The formulas of math.md, sections 1 and 2, for a true value and values of m.
 
 func firstResponse(m int, epsilon float64, truth, o int) float64 {
 	if o == truth {
@@ -805,7 +803,8 @@ func kernel(m int, e1, e2 float64, truth, o1, o2 int) float64 {
 	}
 }
 
-// law is the probability of responses at rising ε: the first response, and kernels upwards.
+// jointLaw returns the probability of responses at rising ε: the first response, and kernels
+// upwards.
 func jointLaw(m int, levels []privacy.Epsilon, truth int, o []int) float64 {
 	p := firstResponse(m, levels[0].Float64(), truth, o[0])
 	for i := 1; i < len(o); i++ {
@@ -830,7 +829,7 @@ func histories(m, n int, visit func(o []int)) {
 	}
 }
 
-// near tells whether two probabilities are the same, absolutely and relatively.
+// near returns whether two probabilities are equal, absolutely and relatively.
 func near(a, b float64) bool {
 	return math.Abs(a-b) < 1e-10 && math.Abs(a-b) <= 1e-8*math.Max(a, b)
 }
@@ -845,7 +844,7 @@ func (tr *tree) wantLaw() {
 	marginal := map[at]float64{}
 	histories(tr.outcomes, len(levels), func(o []int) {
 		got := tr.found[fmt.Sprint(o)]
-		check.Need(tr, got != nil, "no history came to %v", o)
+		check.Need(tr, got != nil, "no history has the responses %v", o)
 		for truth, p := range got {
 			want := tr.joint(levels, truth, o)
 			check.That(tr, near(p, want), "truth %d, responses %v: measured %.15g, want %.15g", truth, o, p, want)
@@ -853,12 +852,11 @@ func (tr *tree) wantLaw() {
 			for level, response := range o {
 				marginal[at{level, truth, response}] += p
 			}
-			// Whoever has all responses knows as much of the truth as whoever has the highest
-			// (Lemma 3.1).
+			// All responses reveal as much of the true value as the highest one (Lemma 3.1).
 			for other, q := range got {
 				alone := tr.alone(top, truth, o[len(o)-1]) / tr.alone(top, other, o[len(o)-1])
 				if math.Abs(p/q-alone) > 1e-8*alone {
-					tr.Errorf("responses %v: the ratio for the truths %d and %d is %.12g, of the highest alone %.12g", o, truth, other, p/q, alone)
+					tr.Errorf("responses %v: the likelihood ratio of the true values %d and %d is %.12g, want that of the highest alone, %.12g", o, truth, other, p/q, alone)
 				}
 				largest = max(largest, p/q)
 			}
@@ -869,7 +867,7 @@ func (tr *tree) wantLaw() {
 	}
 	for at, p := range marginal {
 		if want := tr.alone(levels[at.level], at.truth, at.response); !near(p, want) {
-			tr.Errorf("truth %d: %q comes with %.15g at ε=%s, want %.15g", at.truth, tr.text(at.response), p, levels[at.level], want)
+			tr.Errorf("true value %d: %q has probability %.15g at ε=%s, want %.15g", at.truth, tr.text(at.response), p, levels[at.level], want)
 		}
 	}
 	// The loss is the highest ε, not the sum.
@@ -879,7 +877,7 @@ func (tr *tree) wantLaw() {
 	tr.Logf("%d histories of %d sales on m=%d, %d probes; the largest ratio is %.10g", len(tr.found), tr.sales, tr.m, tr.probes, largest)
 }
 
-// fewer leaves out the last levels but in the deep form.
+// fewer omits the last levels, except in the deep form.
 func fewer(out int, levels ...string) []string {
 	if testenv.Short() || !testenv.Deep() {
 		return levels[:len(levels)-out]
@@ -887,41 +885,41 @@ func fewer(out int, levels ...string) []string {
 	return levels
 }
 
-// someOf returns the number of the first order to be tried: the quick form tries one of all,
-// another one in each run.
+// someOf returns the number of the first order to try. The quick form tries one order, another one
+// in each run.
 func someOf(orders [][]string) int {
 	return rand.IntN(testenv.Stride(len(orders), len(orders)))
 }
 
-// The order of math.md's example: up, up, between, up, between; each sale by the real Sell on a
+// The order of the example in math.md: up, up, between, up, between. Each sale is made by Sell on a
 // bbolt file.
-func TestTheJointLawOfSalesInAnyOrder(t *testing.T) {
+func TestSales_OrderOfTheExample_HaveTheJointLaw(t *testing.T) {
 	enumerate(t, 2, true, fewer(3, "0.5", "1", "0.7", "2", "0.6")...).wantLaw()
 }
 
-// The same with three values, where responses can be wrong in two ways. Here each node is in
-// memory, and the last level is left out: with it there are 364 nodes, which take 5 s, and 40 s
-// with the race detector.
-func TestTheJointLawOfSalesOfThreeValues(t *testing.T) {
+// The same with three values, where responses can be wrong in two ways. Each node is in memory, and
+// the last level is omitted, because it would make 364 nodes, which take 5 s, and 40 s with the
+// race detector.
+func TestSales_ThreeValues_HaveTheJointLaw(t *testing.T) {
 	enumerate(t, 3, false, fewer(1, "0.5", "1", "0.7", "2")...).wantLaw()
 }
 
-// Other orders come to the same law: from the top down, and down, up and between in turn.
-func TestTheJointLawDoesNotDependOnTheOrder(t *testing.T) {
+// Other orders have the same law: downwards, and down, up and between in turn.
+func TestSales_OtherOrders_HaveTheJointLaw(t *testing.T) {
 	for _, levels := range [][]string{{"2", "1", "0.7", "0.6", "0.5"}, {"1", "0.5", "2", "0.6", "0.7"}, {"0.7", "0.6", "2", "0.5", "1"}} {
 		enumerate(t, 2, false, fewer(2, levels...)...).wantLaw()
 	}
 }
 
-// The comparison notices a law that is wrong by little: of an ε that is 0.001 off, and of levels
-// drawn independently of each other.
-func TestTheComparisonOfLawsNotices(t *testing.T) {
+// The comparison detects a law that is slightly wrong: an ε that is off by 0.001, and levels that
+// are drawn independently.
+func TestNear_SlightlyWrongLaw_IsDetected(t *testing.T) {
 	levels := []privacy.Epsilon{Eps(t, "0.5"), Eps(t, "1")}
 	off := []privacy.Epsilon{Eps(t, "0.5"), Eps(t, "1.001")}
 	histories(2, 2, func(o []int) {
 		right := jointLaw(2, levels, 0, o)
 		if near(right, jointLaw(2, off, 0, o)) || near(right, firstResponse(2, 0.5, 0, o[0])*firstResponse(2, 1, 0, o[1])) {
-			t.Errorf("responses %v: another law passes", o)
+			t.Errorf("responses %v: the comparison accepts another law", o)
 		}
 	})
 }

@@ -23,15 +23,15 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// house is a host with a ledger.
-type house struct {
+// ledgerMarket is a market on a ledger in a file.
+type ledgerMarket struct {
 	testing.TB
 	ledger  *ledger.Ledger
 	options ledger.Options
 	dir     string
-	lives   int // of the host so far
+	lives   int // the number of processes of the host so far
 	truths  []int
-	dying   bool // when asked for truths
+	dying   bool // the source of true values fails
 	// older, if set, is what the host opens after it died, instead of the file that it left. That
 	// is a fault.
 	older string
@@ -39,12 +39,12 @@ type house struct {
 
 const question = "question"
 
-// kind is a way for a ledger to draw.
+// kind is a way in which a ledger draws.
 type kind struct {
 	name     string
 	question api.Question
 	keyed    bool
-	files    int // how many ledgers the deep form attacks: the more kinds of words there are, the more objects it takes
+	files    int // the number of ledgers in the deep form; more kinds of words need more objects
 }
 
 func valueNames(n int) (names []string) {
@@ -54,8 +54,8 @@ func valueNames(n int) (names []string) {
 	return names
 }
 
-// kinds are all ways in which chains are drawn: by value, in unary encoding, by a mechanism of the
-// host's own; from chance and from a key.
+// kinds returns all ways in which chains are drawn: by value, in unary encoding, by a mechanism of
+// the host; randomly and from a key.
 func kinds(t testing.TB) []kind {
 	design := check.Value(finite.HadamardResponse(2))(t)
 	family := check.Value(design.Family(Eps(t, "0.25"), Eps(t, "0.5"), Eps(t, "1"), Eps(t, "1.5")))(t)
@@ -69,10 +69,10 @@ func kinds(t testing.TB) []kind {
 	}
 }
 
-// newHouse opens a ledger with one object for each truth, which are all for sale.
-func newHouse(t testing.TB, k kind, truths []int) *house {
+// newLedgerMarket opens a ledger with one object for each true value. All are for sale.
+func newLedgerMarket(t testing.TB, k kind, truths []int) *ledgerMarket {
 	t.Helper()
-	h := &house{TB: t, dir: testenv.TempDir(t), truths: truths}
+	h := &ledgerMarket{TB: t, dir: testenv.TempDir(t), truths: truths}
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // it never fails
 	h.options.TruthKey = secret[:16]
@@ -91,14 +91,14 @@ func newHouse(t testing.TB, k kind, truths []int) *house {
 	return h
 }
 
-// upTo sells levels up to an ε.
+// upTo returns a policy that sells levels up to an ε.
 func upTo(t testing.TB, epsilon string) policy.Policy {
 	t.Helper()
 	return check.Value(policy.Market{Max: Eps(t, epsilon), Prices: []policy.Price{{Epsilon: Eps(t, "2"), Amount: 200}}}.Policy())(t)
 }
 
-// changeTerms puts everybody under other terms, of which nobody is told.
-func (h *house) changeTerms(o order) []string {
+// changeTerms changes the terms of all objects. No buyer sees it.
+func (h *ledgerMarket) changeTerms(o order) []string {
 	h.Helper()
 	terms := upTo(h, o.at)
 	r := api.ChangeTermsRequest{Key: o.key, Question: question, Policy: &terms, Consent: "all agreed"}
@@ -109,17 +109,16 @@ func (h *house) changeTerms(o order) []string {
 	return make([]string, len(h.truths))
 }
 
-func (h *house) path() string { return filepath.Join(h.dir, strconv.Itoa(h.lives)) }
+func (h *ledgerMarket) path() string { return filepath.Join(h.dir, strconv.Itoa(h.lives)) }
 
-func (h *house) open() {
+func (h *ledgerMarket) open() {
 	h.Helper()
 	l := check.Value(ledger.Open(context.Background(), h.path(), h.options))(h)
 	h.ledger = l
 }
 
-// leave keeps the file and its journal as they are at this instant: that is what a process leaves
-// that is killed now.
-func (h *house) leave() {
+// copyFiles copies the file and its journal, as a kill at this instant would leave them.
+func (h *ledgerMarket) copyFiles() {
 	h.Helper()
 	from := h.path()
 	if h.older != "" {
@@ -133,9 +132,8 @@ func (h *house) leave() {
 	}
 }
 
-// revive opens what the host has left. What the old process does beyond that goes to a file that
-// nobody looks at.
-func (h *house) revive() {
+// reopen opens the copied files. What the old process does after the copy is discarded.
+func (h *ledgerMarket) reopen() {
 	h.Helper()
 	check.Must(h, h.ledger.Close())
 	check.Must(h, os.Remove(h.path()))
@@ -145,15 +143,15 @@ func (h *house) revive() {
 
 var errDead = errors.New("the host died")
 
-// end closes the ledger and removes it: the long form makes many.
-func (h *house) end() {
+// end closes the ledger and removes it, because the long form makes many.
+func (h *ledgerMarket) end() {
 	h.Helper()
 	check.Must(h, h.ledger.Close())
 	check.Must(h, os.Remove(h.path()))
 }
 
-// truth is asked for true values.
-func (h *house) truth(_ context.Context, _ string, objects []string) (values []string, err error) {
+// truth is the source of true values.
+func (h *ledgerMarket) truth(_ context.Context, _ string, objects []string) (values []string, err error) {
 	if h.dying {
 		return nil, errDead
 	}
@@ -167,7 +165,7 @@ func (h *house) truth(_ context.Context, _ string, objects []string) (values []s
 	return values, nil
 }
 
-func (h *house) fill(o order) []string {
+func (h *ledgerMarket) fill(o order) []string {
 	h.Helper()
 	if o.buyer == "" {
 		check.Must(h, check.Err(h.ledger.Raise(h.Context(), h.raise(o, nil))))
@@ -180,7 +178,7 @@ func (h *house) fill(o order) []string {
 	sale, err := h.ledger.Sell(h.Context(), h.sale(o))
 	if all := new(api.RefusedError); o.key == refusedOutcome && errors.As(err, &all) {
 		check.That(h, len(all.Refused)+all.Unlisted == len(words),
-			"%d of %d objects are refused what nobody sells", len(all.Refused)+all.Unlisted, len(words))
+			"%d of %d objects are refused a level that is not for sale", len(all.Refused)+all.Unlisted, len(words))
 		for _, r := range all.Refused {
 			i := check.Value(strconv.Atoi(strings.TrimPrefix(r.Object, "object ")))(h)
 			r.Object = ""
@@ -197,19 +195,19 @@ func (h *house) fill(o order) []string {
 	return words
 }
 
-func (h *house) sale(o order) api.SellRequest {
+func (h *ledgerMarket) sale(o order) api.SellRequest {
 	return api.SellRequest{
 		Key: o.key, Truth: h.truth,
 		Order: api.Order{Buyer: o.buyer, Question: question, Epsilon: Eps(h, o.at), All: true},
 	}
 }
 
-func (h *house) raise(o order, progress func(done, total int)) api.RaiseRequest {
+func (h *ledgerMarket) raise(o order, progress func(done, total int)) api.RaiseRequest {
 	return api.RaiseRequest{Key: o.key, Question: question, Epsilon: Eps(h, o.at), All: true, Truth: h.truth, Progress: progress}
 }
 
-// seen are the responses at an ε that anybody can read by now.
-func (h *house) seen(at privacy.Epsilon) []string {
+// seen returns the responses at an ε that are readable now.
+func (h *ledgerMarket) seen(at privacy.Epsilon) []string {
 	h.Helper()
 	words := make([]string, len(h.truths))
 	for r, err := range h.ledger.Responses(h.Context(), question, at) {
@@ -220,74 +218,73 @@ func (h *house) seen(at privacy.Epsilon) []string {
 	return words
 }
 
-func (h *house) crash(o order, when moment) (words []string) {
+func (h *ledgerMarket) crash(o order, when moment) (words []string) {
 	h.Helper()
 	words = make([]string, len(h.truths))
 	switch when {
 	case asked:
 		h.dying = true
-		h.leave()
+		h.copyFiles()
 		_, err := h.ledger.Sell(h.Context(), h.sale(o))
-		check.Need(h, errors.Is(err, errDead), "a sale without truths: %v", err)
+		check.Need(h, errors.Is(err, errDead), "a sale whose source of true values fails: %v", err)
 		h.dying = false
 	case done:
 		check.Must(h, check.Err(h.ledger.Sell(h.Context(), h.sale(o))))
-		h.leave()
+		h.copyFiles()
 	case between:
 		words = h.crashBetween(o)
 	}
-	h.revive()
+	h.reopen()
 	return words
 }
 
-// crashBetween has the host die after the first transaction of a raise.
-func (h *house) crashBetween(o order) (words []string) {
+// crashBetween makes the host die after the first transaction of a raise.
+func (h *ledgerMarket) crashBetween(o order) (words []string) {
 	h.Helper()
 	ctx, die := context.WithCancel(h.Context())
 	defer die()
 	_, err := h.ledger.Raise(ctx, h.raise(o, func(done, total int) {
 		if words == nil && 0 < done && done < total {
 			words = h.seen(Eps(h, o.at))
-			h.leave()
+			h.copyFiles()
 			die()
 		}
 	}))
-	check.Need(h, words != nil && errors.Is(err, context.Canceled), "a raise was not cut off: %v", err)
+	check.Need(h, words != nil && errors.Is(err, context.Canceled), "the raise was not interrupted: %v", err)
 	return words
 }
 
-// crowd is how many objects a ledger has: so many that a raise takes two transactions.
+// crowd is the number of objects of a ledger: a raise of all takes two transactions.
 const crowd = 6000
 
-// longer is how many times as many ledgers the long form attacks.
+// longer is the factor by which the long form attacks more ledgers.
 const longer = 300
 
-// TestLedgersWithstandTheAttack attacks ledgers, of all kinds: no coalition may learn more than the
-// highest ε that it has bought gives away. In the quick form it attacks every second kind, others
-// in each run.
-func TestLedgersWithstandTheAttack(t *testing.T) {
+// Ledgers of all kinds keep the promise: no coalition learns more than the highest ε that it has
+// bought allows. The quick form attacks every second kind, others in each run.
+func TestAttack_Ledgers_AreAccepted(t *testing.T) {
 	all, step := kinds(t), testenv.Tries(2, 1, 1)
 	for i := random.IntN(step); i < len(all); i += step {
 		k := all[i]
 		t.Run(k.name, func(t *testing.T) {
-			tr := newTrial(t, oddOrders, len(k.question.Values))
+			tr := newTrial(t, mixedOrders, len(k.question.Values))
 			for range testenv.Tries(1, k.files, k.files*longer) {
 				lots := truths(crowd, len(k.question.Values))
-				h := newHouse(t, k, lots)
+				h := newLedgerMarket(t, k, lots)
 				tr.run(h, lots)
 				h.end()
 			}
-			tr.wantInnocent()
+			tr.wantPrivate()
 			if tr.values == 2 {
-				t.Logf("%d objects: an ε of %.2f too much is noticed, if half of them show it", tr.objects, noticeable(tr.objects, 1.5, mostTests))
+				t.Logf("%d objects: an excess of ε = %.2f would be found, if half of them show it", tr.objects, noticeable(tr.objects, 1.5, mostTests))
 			}
 		})
 	}
 }
 
-// TestARollbackIsNoticed opens an older copy after a crash, which draws again what was drawn since.
-// A host with a noise key may do so: the same responses come again.
-func TestARollbackIsNoticed(t *testing.T) {
+// The attack finds a host that opens an older copy after a crash, and draws again. A host with a
+// noise key may do so, because it draws the same responses.
+func TestAttack_HostRolledBack_IsDetected(t *testing.T) {
 	raises := attack{
 		{order{"1", "", "1"}, between},
 		{order{"1", "", "1"}, never},
@@ -298,15 +295,15 @@ func TestARollbackIsNoticed(t *testing.T) {
 		}
 		t.Run(k.name, func(t *testing.T) {
 			tr, lots := newTrial(t, raises, 2), truths(crowd, 2)
-			h := newHouse(t, k, lots)
+			h := newLedgerMarket(t, k, lots)
 			h.older = filepath.Join(h.dir, "older")
 			check.Must(t, check.Err(h.ledger.Backup(t.Context(), h.older, nil)))
 			tr.run(h, lots)
 			h.end()
 			if k.keyed {
-				tr.wantInnocent()
+				tr.wantPrivate()
 			} else {
-				tr.wantGuilty()
+				tr.wantLeak()
 			}
 		})
 	}

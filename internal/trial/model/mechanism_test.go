@@ -21,15 +21,13 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// Invariant 4 for questions with a mechanism of their own, by enumeration, as values_test.go does
-// it for values: whatever the order of sales, the responses at all levels have the law truth → oₙ →
-// … → o₁ that the matrices and the channels of the family make, and all together tell what the
-// highest tells.
+// Invariant 4 for questions with a mechanism, by enumeration: in any order of sales, the responses
+// at all levels have the law truth → oₙ → … → o₁ of the matrices and channels of the family, and
+// together reveal what the highest reveals.
 //
-// The law is exact, in rational numbers. A draw compares one word of 64 bits with the sums of the
-// law's probabilities: so each response must come from the first word of its stretch, from the
-// last, and from one between them; from the words next to them there must come its neighbours. The
-// ledger is opened anew for each sale.
+// The law is exact, in fractions. A draw compares one word of 64 bits with the cumulative
+// probabilities. So the first word of each stretch, the last, and one between them must lead to its
+// response, and the words next to them to its neighbours. The ledger is opened again for each sale.
 
 // finiteTree is the enumeration of one order of sales; see tree. Outcomes are numbers of outputs.
 type finiteTree struct {
@@ -40,11 +38,11 @@ type finiteTree struct {
 // familyLaw is the joint law of responses at some of a family's levels.
 type familyLaw struct {
 	inputs int
-	levels []*finite.Matrix // all of the family's, by rising ε
+	levels []*finite.Matrix // all levels of the family, by rising ε
 	down   []*finite.Matrix // down[i] leads from level i+1 to level i
 }
 
-// lawOf reads the law of a family from what it says in JSON, where its channels are.
+// lawOf reads the law of a family from its JSON, which has its channels.
 func lawOf(t testing.TB, f *finite.Family) familyLaw {
 	t.Helper()
 	var all struct{ Levels, Channels []*finite.Matrix }
@@ -52,11 +50,11 @@ func lawOf(t testing.TB, f *finite.Family) familyLaw {
 	return familyLaw{all.Levels[0].Inputs(), all.Levels, all.Channels}
 }
 
-// joint returns the probability of outputs at some levels, by number, whatever those at all others
-// are.
+// joint returns the probability of outputs at some levels, by number, with any outputs at the
+// others.
 func (w familyLaw) joint(input int, outputs map[int]int) *rational.Rat {
 	top := len(w.levels) - 1
-	now := make([]*rational.Rat, w.levels[top].Outputs()) // of each output at the level, and what is given above it
+	now := make([]*rational.Rat, w.levels[top].Outputs()) // of each output at the level, together with the given outputs above it
 	for o := range now {
 		now[o] = w.levels[top].At(input, o)
 	}
@@ -96,26 +94,26 @@ func (w familyLaw) number(t testing.TB, epsilon privacy.Epsilon) int {
 			return i
 		}
 	}
-	t.Fatalf("ε=%s is no level", epsilon)
+	t.Fatalf("ε=%s is not a level of the family", epsilon)
 	return 0
 }
 
-// enumerateFinite makes all histories of sales at some levels, in their order, of a question with a
-// mechanism.
+// enumerateFinite makes all histories of sales at some levels, in their order, for a question with
+// a mechanism.
 func enumerateFinite(t *testing.T, onFile bool, q api.Question, levels ...string) {
 	t.Helper()
 	law := lawOf(t, q.Mechanism.Family)
-	tr := &finiteTree{seedling(t, law.inputs, onFile, levels, outcomeLaw{text: strconv.Itoa}), law}
-	root, l := tr.plant()
+	tr := &finiteTree{newTree(t, law.inputs, onFile, levels, outcomeLaw{text: strconv.Itoa}), law}
+	root, l := tr.newRoot()
 	q.Name, q.Values, q.Mechanism = "q", ValuesOf(law.inputs), &api.Mechanism{Family: q.Mechanism.Family}
 	Define(t, l, q)
 	EnrollUnder(t, l, "q", Market(t, "3"), "3", "ann")
-	tr.shut(l)
+	tr.closeLedger(l)
 	tr.grow(root, nil)
 	tr.wantPrice()
 }
 
-// seeingWords returns a sampler that reads the same word again and again.
+// seeingWords returns a sampler that reads the same word repeatedly.
 func seeingWords(word uint64) ledgertest.Draws {
 	return ledgertest.Draws{Outputs: &finite.Sampler{Random: exact.ReplayBits(func(p []byte) {
 		for i := 0; i < len(p); i += 8 {
@@ -125,24 +123,24 @@ func seeingWords(word uint64) ledgertest.Draws {
 }
 
 // probe returns the output that the next sale would record.
-func (tr *finiteTree) probe(at levelPlace, n int, truth api.TruthFunc, word uint64) (output int) {
+func (tr *finiteTree) probe(at nodeStorage, n int, truth api.TruthFunc, word uint64) (output int) {
 	tr.Helper()
-	text := tr.would(at, n, truth, seeingWords(word))
+	text := tr.sellInCopy(at, n, truth, seeingWords(word))
 	output, err := strconv.Atoi(text)
-	check.Need(tr, err == nil, "a probe came to %q", text)
+	check.Need(tr, err == nil, "the next sale would record %q, which is not an output", text)
 	return output
 }
 
-// wantLawOf fails unless the next sale has the probabilities given: each output has its stretch of
+// wantLawOf fails unless the next sale has the given probabilities: each output has its stretch of
 // words.
-func (tr *finiteTree) wantLawOf(where levelPlace, n int, truth api.TruthFunc, law []*rational.Rat) (leads []uint64) {
+func (tr *finiteTree) wantLawOf(where nodeStorage, n int, truth api.TruthFunc, law []*rational.Rat) (leads []uint64) {
 	tr.Helper()
 	leads = make([]uint64, len(law))
 	from, below := new(rational.Int), new(rational.Rat) // the first word that is surely in the stretch
 	two64 := new(rational.Rat).SetInt(new(rational.Int).Lsh(rational.NewInt(1), 64))
 	for o, p := range law {
 		end := new(rational.Rat).Mul(below.Add(below, p), two64)
-		cut := new(rational.Int).Quo(end.Num(), end.Denom()) // the word that is cut by the end, if that is no whole number
+		cut := new(rational.Int).Quo(end.Num(), end.Denom()) // the word that contains the end, if the end is not an integer
 		if p.Sign() > 0 {
 			last := new(rational.Int).Sub(cut, rational.NewInt(1))
 			middle := new(rational.Int).Rsh(new(rational.Int).Add(from, last), 1)
@@ -157,8 +155,7 @@ func (tr *finiteTree) wantLawOf(where levelPlace, n int, truth api.TruthFunc, la
 	return leads
 }
 
-// conditional returns the law of the next output, given those before, by the definition of
-// probability.
+// conditional returns the law of the next output, given earlier ones.
 func (w familyLaw) conditional(input, level int, before map[int]int) []*rational.Rat {
 	whole := w.joint(input, before)
 	law := make([]*rational.Rat, w.levels[level].Outputs())
@@ -173,7 +170,8 @@ func (w familyLaw) conditional(input, level int, before map[int]int) []*rational
 	return law
 }
 
-// grow checks the law of the next sale at a node for every truth, and makes it for every outcome.
+// grow checks the law of the next sale at a node for every true value, and makes it for every
+// outcome.
 func (tr *finiteTree) grow(at node, before map[int]int) {
 	tr.Helper()
 	n := len(at.responses)
@@ -187,7 +185,7 @@ func (tr *finiteTree) grow(at node, before map[int]int) {
 	var leads []uint64
 	for truth := range tr.m {
 		found := tr.wantLawOf(at.place, n, tr.truth(free, truth), tr.law.conditional(truth, level, before))
-		if truth == 0 { // what is sold for good, by the truth that sales have
+		if truth == 0 { // sales use this true value
 			leads = found
 		}
 	}
@@ -198,7 +196,7 @@ func (tr *finiteTree) grow(at node, before map[int]int) {
 			next[other] = o
 		}
 		if tr.law.joint(0, next).Sign() == 0 {
-			continue // never happens
+			continue // probability 0
 		}
 		child.place = at.place.copied(tr, fmt.Sprint(child.responses))
 		tr.sellOutput(child, free, leads[output])
@@ -207,51 +205,51 @@ func (tr *finiteTree) grow(at node, before map[int]int) {
 	at.place.removed(tr)
 }
 
-// leaf notes a whole history. All buyers get what was sold to one, without any truth. One in 16
+// leaf records a whole history. All buyers get what one bought, without a true value. One in 16
 // ledgers is audited.
 func (tr *finiteTree) leaf(at node) {
 	tr.Helper()
 	l := tr.open(at.place, ledgertest.Draws{})
-	defer tr.shut(l)
+	defer tr.closeLedger(l)
 	for n := range tr.levels {
 		r := tr.order(n, Never(tr))
 		r.Key, r.Buyer = "again "+r.Key, "initech"
 		again := Sell(tr, l, r)
 		if got := Delivered(tr, l, again.Number)["ann"]; again.Resales != 1 || got.Value != tr.text(at.responses[n]) {
-			tr.Errorf("after %v, %q got %+v", at.responses, r.Buyer, got)
+			tr.Errorf("after the responses %v, %q got %+v", at.responses, r.Buyer, got)
 		}
 	}
 	top := slices.MaxFunc(tr.levels, privacy.Epsilon.Compare)
 	o := ObjectOf(tr, l, "ann")
-	check.That(tr, o.Spent == top && o.Chains[0].Epsilon == top, "after %v, %s is spent", at.responses, o.Spent)
+	check.That(tr, o.Spent == top && o.Chains[0].Epsilon == top, "after the responses %v, %s is spent, want the highest ε", at.responses, o.Spent)
 	if tr.found[fmt.Sprint(at.responses)] = at.given; len(tr.found)%16 == 1 {
 		AuditAll(tr, l)
 	}
 }
 
-// sellOutput makes the sale that leads to a node, for good.
+// sellOutput makes the sale that leads to a node.
 func (tr *finiteTree) sellOutput(child node, free bool, word uint64) {
 	tr.Helper()
 	tr.sales++
 	n := len(child.responses) - 1
 	l := tr.open(child.place, seeingWords(word))
-	defer tr.shut(l)
+	defer tr.closeLedger(l)
 	before := ObjectOf(tr, l, "ann")
 	sold := Sell(tr, l, tr.order(n, tr.truth(free, 0)))
 	after, got := ObjectOf(tr, l, "ann"), Delivered(tr, l, sold.Number)["ann"]
 	check.Need(tr, got.Value == tr.text(child.responses[n]) && got.Epsilon == tr.levels[n],
-		"%v was to come, the buyer got %+v", child.responses, got)
+		"want the responses %v, the buyer got %+v", child.responses, got)
 	cost, want := after.Spent.Nano()-before.Spent.Nano(), int64(0)
 	if !free {
 		want = tr.levels[n].Nano() - before.Spent.Nano()
 	}
 	check.That(tr, cost == want && (sold.Draws == 0) == free,
-		"%v: %d draws for ε=%s, which cost %d, want %d nano-nats", child.responses, sold.Draws, tr.levels[n], cost, want)
+		"responses %v: %d draws for ε=%s cost %d nano-nats, want %d", child.responses, sold.Draws, tr.levels[n], cost, want)
 }
 
-// wantPrice compares, in rational numbers, what all responses together tell with what the highest
-// alone tells: no ratio of likelihoods is above e^ε, of the highest ε; and the largest is that of
-// the highest mechanism.
+// wantPrice compares, in fractions, what all responses together reveal with what the highest
+// reveals: no likelihood ratio exceeds e^ε for the highest ε, and the largest is that of the
+// highest mechanism.
 func (tr *finiteTree) wantPrice() {
 	tr.Helper()
 	numbers := make([]int, len(tr.levels))
@@ -282,7 +280,7 @@ func (tr *finiteTree) wantPrice() {
 				ratio := new(rational.Rat).Quo(p, q)
 				alone := new(rational.Rat).Quo(tr.law.levels[top].At(x, outputs[top]), tr.law.levels[top].At(y, outputs[top]))
 				check.That(tr, ratio.Cmp(alone) == 0,
-					"%v: the ratio for the truths %d and %d is %v, of the highest alone %v", outputs, x, y, ratio, alone)
+					"%v: the likelihood ratio of the true values %d and %d is %v, want that of the highest alone, %v", outputs, x, y, ratio, alone)
 				if ratio.Cmp(largest) > 0 {
 					largest = ratio
 				}
@@ -299,7 +297,7 @@ func (tr *finiteTree) wantPrice() {
 	bound, _ := low.Rat(nil)
 	check.That(tr, largest.Cmp(bound) <= 0 && largest.Cmp(ofTop) == 0,
 		"the largest ratio is %v, of the highest alone %v; e^ε is at least %v", largest, ofTop, bound)
-	check.That(tr, seen == len(tr.found), "%d histories can happen, of %d; %d were sold", seen, most, len(tr.found))
+	check.That(tr, seen == len(tr.found), "%d of %d histories are possible; %d were sold", seen, most, len(tr.found))
 	tr.Logf("%d histories of %d sales, %d probes; the largest ratio is %v", seen, tr.sales, tr.probes, largest.FloatString(9))
 }
 
@@ -325,37 +323,37 @@ func (tr *finiteTree) eachHistory(numbers []int, visit func(outputs map[int]int)
 }
 
 // On a file, which is closed and opened between sales: from pairs of four inputs up to single ones,
-// with less outputs.
-func TestTheJointLawOfAMechanismOnDisk(t *testing.T) {
+// with fewer outputs.
+func TestMechanismSales_OnDisk_HaveTheJointLaw(t *testing.T) {
 	enumerateFinite(t, true, fixture.Party(t), fewer(1, "0.5", "2")...)
 }
 
 // Raised twice, inserted, degraded and raised again, degraded twice.
-func TestTheJointLawOfAMechanismInAnyOrder(t *testing.T) {
+func TestMechanismSales_SeveralOrders_HaveTheJointLaw(t *testing.T) {
 	orders := [][]string{{"0.5", "1", "2"}, {"0.5", "2", "1"}, {"1", "0.5", "2"}, {"2", "1", "0.5"}}
-	step := testenv.Tries(len(orders), 1, 1) // the quick form tries the beginning of one, another one in each run
+	step := testenv.Tries(len(orders), 1, 1) // the quick form tries the beginning of one order, another one in each run
 	for i := rand.IntN(step); i < len(orders); i += step {
 		enumerateFinite(t, false, fixture.Party(t), fewer(1, orders[i]...)...)
 	}
 }
 
-// Levels of a family may be left out: a raise from the first to the last, or a response below that,
-// knows the channels between them.
-func TestTheJointLawOfAMechanismWithLevelsLeftOut(t *testing.T) {
+// Levels of a family may be skipped: a raise from the first to the last, or a response below that,
+// uses the channels between them.
+func TestMechanismSales_SkippedLevels_HaveTheJointLaw(t *testing.T) {
 	q := api.Question{Mechanism: &api.Mechanism{Family: fixture.Skewed(t)}}
 	enumerateFinite(t, false, q, "1.098612289", "0.405465109")
 	enumerateFinite(t, false, q, "0.405465109", "1.609437913", "0.693147181", "1.098612289")
 }
 
-// Responses below others come from the channels that the question was defined with, not from those
-// that somebody defined it with again.
-func TestTheFirstChannelsCount(t *testing.T) {
+// Responses below others are derived with the channels of the first definition of the question, not
+// of a later one.
+func TestMechanismSales_Redefined_UseTheFirstChannels(t *testing.T) {
 	one, other := fixture.Skewed(t), fixture.OtherChannels(t, fixture.Skewed(t))
 	for _, f := range []*finite.Family{one, other} {
 		q := api.Question{Name: "q", Values: ValuesOf(2), Mechanism: &api.Mechanism{Family: f}}
 		enumerateFinite(t, false, q, "1.609437913", "1.098612289")
 	}
-	for _, at := range []levelPlace{newPlace(t, false), newPlace(t, true)} {
+	for _, at := range []nodeStorage{newNodeStorage(t, false), newNodeStorage(t, true)} {
 		l := opened(t, at)
 		q := api.Question{Name: "q", Values: ValuesOf(2), Mechanism: &api.Mechanism{Family: one}}
 		Define(t, l, q)
@@ -364,20 +362,20 @@ func TestTheFirstChannelsCount(t *testing.T) {
 		check.Must(t, l.Close())
 		l = opened(t, at)
 		known := check.Value(api.Collect(l.Questions(t.Context())))(t)
-		check.That(t, bytes.Equal(Text(t, known[0].Mechanism.Family), Text(t, one)), "the channels are not the first")
+		check.That(t, bytes.Equal(Text(t, known[0].Mechanism.Family), Text(t, one)), "the question does not have the channels of its first definition")
 		check.Must(t, l.Close())
 	}
 }
 
-// The enumeration notices a law that is wrong by little: channels that lead from level to level as
-// well as the right ones do, and a level drawn without regard to the others.
-func TestTheEnumerationNoticesOtherLaws(t *testing.T) {
+// The enumeration detects a law that is slightly wrong: other channels between the same levels, and
+// independent levels.
+func TestFamilyLaw_OtherLaws_AreDetected(t *testing.T) {
 	one, other := lawOf(t, fixture.Skewed(t)), lawOf(t, fixture.OtherChannels(t, fixture.Skewed(t)))
 	numbers := map[int]int{0: 0, 3: 0}
-	check.That(t, one.joint(0, numbers).Cmp(other.joint(0, numbers)) != 0, "with other channels there is the same law")
+	check.That(t, one.joint(0, numbers).Cmp(other.joint(0, numbers)) != 0, "other channels have the same law")
 	apart := new(rational.Rat).Mul(one.joint(0, map[int]int{0: 0}), one.joint(0, map[int]int{3: 0}))
-	check.That(t, one.joint(0, numbers).Cmp(apart) != 0, "levels are independent of each other")
+	check.That(t, one.joint(0, numbers).Cmp(apart) != 0, "the levels are independent")
 	for _, only := range []map[int]int{{0: 0}, {3: 0}} {
-		check.That(t, one.joint(0, only).Cmp(other.joint(0, only)) == 0, "%v alone has another law", only)
+		check.That(t, one.joint(0, only).Cmp(other.joint(0, only)) == 0, "the law of %v alone differs", only)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Games of note: what must happen in a certain order, with the paper to say what comes of it.
+// Games whose moves must be made in a certain order. The model computes their results.
 
 func joins(rule int, limit int64, names ...string) move {
 	return moveEnroll{Question: "vote", Objects: names, Rule: rule, Cap: limit}
@@ -39,7 +39,7 @@ func answers(query string, e int64, names ...string) move {
 	return moveAnswer{Question: "vote", Query: query, Objects: names, Epsilon: milli(e), AcceptLoss: true}
 }
 
-// agrees puts objects under a rule with their consent.
+// agrees puts objects under a rule, with their consent.
 func agrees(rule int, names ...string) move {
 	return moveTerms{Question: "vote", Objects: names, Rule: 1 + rule, Consent: "agreed"}
 }
@@ -51,10 +51,10 @@ func caps(limit int64, names ...string) move {
 
 func waits(d time.Duration) move { return movePass{d} }
 
-// repeats makes a request again, counted from the latest that was carried out.
+// repeats repeats a request, counted from the latest that was executed.
 func repeats(n int) move { return moveAgain{n, 99} }
 
-// but is a move with another argument, which may be one of its order.
+// but returns a move with another argument, which may belong to its order.
 func but(one move, field string, value any) move {
 	changed := reflect.New(reflect.TypeOf(one)).Elem()
 	changed.Set(reflect.ValueOf(one))
@@ -68,40 +68,40 @@ func but(one move, field string, value any) move {
 
 func partly(one move) move            { return but(one, "Partial", true) }
 func smoking(one move) move           { return but(one, "Question", "smoker") }
-func lying(one move) move             { return but(one, "Host", host{Lies: true}) }
-func unasked(one move) move           { return but(one, "Host", host{Broken: true}) }
+func lying(one move) move             { return but(one, "Host", host{IsLying: true}) }
+func unasked(one move) move           { return but(one, "Host", host{IsBroken: true}) }
 func careful(one move) move           { return but(one, "AcceptLoss", false) }
 func nanoMore(one move, e int64) move { return but(one, "Epsilon", milli(e)+1) }
 
-// notedRequests are about requests, keys and budgets.
+// notedRequests are games about requests, keys and budgets.
 func notedRequests() map[string][]move {
-	boundless := Boundless().Nano()
+	boundless := NoCap().Nano()
 	return map[string][]move{
 		"all reasons to be left out": {
 			joins(0, milli(1000), "ann", "bob", "cid", "mute"), smoking(joins(0, 0, "bob")), smoking(releases("bob", 500)),
 			releases("ann", 700), raises(700, "ann", "bob", "cid", "mute", "zoe"),
 			partly(raises(700, "ann", "bob", "cid", "mute", "zoe")), repeats(0),
 		},
-		"an order for all of nobody": {
+		"an order for all, of whom there are none": {
 			raises(500), sells("acme", 500), joins(firstMarket, boundless, "ann"), repeats(1), sells("acme", 500),
 		},
-		// Who asks, how, and in which life of the process makes no difference, and nobody is asked
-		// again.
+		// The buyer, the kind of request and restarts make no difference, and no true value is
+		// requested again.
 		"a response is the same for ever": {
 			joins(0, boundless, "ann"), releases("ann", 500), releases("ann", 1000), unasked(releases("ann", 700)), releases("ann", 2000),
 			unasked(releases("ann", 600)), unasked(releases("ann", 100)), moveReopen{}, unasked(releases("ann", 500)),
 			unasked(raises(700)), repeats(2), moveReopen{opening{Truth: truthGiven}}, unasked(raises(1000, "ann")), unasked(raises(100)),
 		},
-		// In floats 0.1 + 0.2 is more than 0.3. An enrolment raises no cap.
+		// In floats 0.1 + 0.2 is more than 0.3. Enrolling raises no cap.
 		"parts that make the whole": {
 			joins(0, milli(300), "ann"), smoking(joins(0, 0, "ann")), releases("ann", 100), nanoMore(smoking(releases("ann", 200)), 200),
 			smoking(releases("ann", 200)), joins(0, milli(2000), "ann"), smoking(joins(0, milli(2000), "ann")), smoking(joins(0, 0, "ann")),
 		},
-		"a refusal says the largest, also when it is told again": {
+		"a refusal says the largest, also when it is repeated": {
 			moveReopen{opening{Truth: truthGiven}}, joins(0, milli(1000), "ann", "bob"), releases("ann", 500),
 			partly(raises(2000, "ann", "bob")), repeats(0), lying(raises(700, "ann")),
 		},
-		// Of all ways in which a level can be too high, and what would do instead.
+		// All ways in which a level can be too high, and the alternatives.
 		"the largest on offer": {
 			joins(12, boundless, "ann"), joins(12, milli(700), "bob"), joins(16, milli(500), "cid"), joins(14, milli(700), "dot"), joins(16, boundless, "eve"),
 			quotes("acme", 1500), quotes("acme", 900), quotes("acme", 750), quotes("acme", 1000), quotes("acme", 50),
@@ -109,7 +109,7 @@ func notedRequests() map[string][]move {
 			holds("bolt", 1000, "eve"), quotes("acme", 1000, "eve"), holds("bolt", 600, "bob"), quotes("acme", 900, "bob"),
 			nanoMore(holds("acme", 700, "bob"), 700), sells("bolt", 500, "cid"), quotes("acme", 1000, "cid"),
 		},
-		// Who comes back finds spent what was spent, under the former terms or not at all.
+		// An object that returns has what it spent, under the former terms or not at all.
 		"coming back": {
 			joins(12, milli(1000), "ann"), sells("acme", 700, "ann"), moveWithdraw{"ann"}, sells("bolt", 700, "ann"), releases("ann", 1000),
 			answers("majority:yes", 100, "ann"), joins(14, 0, "ann"), joins(0, 0, "ann"), joins(12, milli(1000), "ann"),
@@ -125,9 +125,9 @@ func notedRequests() map[string][]move {
 	}
 }
 
-// notedCalendars are about what falls due by itself.
+// notedCalendars are games about levels that the calendar releases.
 func notedCalendars() map[string][]move {
-	boundless := Boundless().Nano()
+	boundless := NoCap().Nano()
 	advance := moveAdvance{Question: "vote"}
 	orders := []move{joins(11, milli(1000), "ann", "bob"), smoking(joins(3, 0, "ann"))}
 	for range 11 {
@@ -153,7 +153,8 @@ func notedCalendars() map[string][]move {
 		"what is for sale is released by sales": {
 			joins(22, boundless, "ann", "bob"), joins(6, boundless, "cid"), waits(13 * time.Hour), advance, sells("acme", 500, "ann"), releases("bob", 500),
 		},
-		// A cap lowered, a calendar or a clock that goes back: less is compared by the clock.
+		// After a cap was lowered, or a calendar or a clock has gone back: terms are compared at
+		// the time of the clock.
 		"terms are compared by the clock": {
 			joins(5, boundless, "ann", "bob"), waits(25 * time.Hour), waits(-20 * time.Hour), but(agrees(1, "ann"), "Consent", ""),
 			waits(20 * time.Hour), but(agrees(1, "ann"), "Consent", ""), waits(-20 * time.Hour), but(agrees(1, "bob"), "Consent", ""), waits(20 * time.Hour),
@@ -161,9 +162,9 @@ func notedCalendars() map[string][]move {
 	}
 }
 
-// notedAnswers are about queries.
+// notedAnswers are games about queries.
 func notedAnswers() map[string][]move {
-	boundless := Boundless().Nano()
+	boundless := NoCap().Nano()
 	trio := []string{"ann", "bob", "cid"}
 	majority := func(e int64) move { return answers("majority:yes", e, trio...) }
 	panel := append(trio, "mute", "zoe")
@@ -182,7 +183,8 @@ func notedAnswers() map[string][]move {
 			repeats(0), unasked(partly(answers("winner", 1000, panel...))), unasked(partly(answers("winner", 250, panel...))),
 			partly(answers("majority:no", 1000, "ann", "bob")),
 		},
-		// The result is that of its own panel, also when a later one was about fewer.
+		// A repeated partial answer is about its own panel, even if a later one was about fewer
+		// objects.
 		"a partial answer stays as it was": {
 			joins(0, milli(9000), "ann", "bob"), joins(0, milli(600), "cid"), partly(majority(500)), partly(majority(1000)), repeats(1), partly(majority(250)),
 		},
@@ -219,13 +221,13 @@ func notedAnswers() map[string][]move {
 	}
 }
 
-// notedEpochs are about values that change.
+// notedEpochs are games about values that change.
 func notedEpochs() map[string][]move {
-	boundless := Boundless().Nano()
+	boundless := NoCap().Nano()
 	epoch := func(name string) move { return moveEpoch{"vote", name} }
 	return map[string][]move{
-		// In a new epoch the new value is drawn from, beside what the old one has cost; and the old
-		// one is out of reach.
+		// In a new epoch, the new value is drawn in addition to the cost of the old one. The old
+		// value is not accessible.
 		"an epoch for who has changed": {
 			moveReopen{opening{Truth: truthGiven}}, joins(0, milli(1500), "ann", "bob"), releases("ann", 1000), lying(releases("ann", 1100)), epoch("ann"),
 			lying(releases("ann", 300)), lying(releases("ann", 400)), releases("ann", 500), lying(releases("ann", 500)),
@@ -235,8 +237,8 @@ func notedEpochs() map[string][]move {
 			joins(0, milli(3000), "ann", "bob"), epoch("ann"), releases("ann", 1000), epoch("ann"), repeats(0), repeats(0), epoch("ann"), moveAgain{0, 0},
 			moveEpoch{"late", "bob"}, epoch("zoe"), moveWithdraw{"bob"}, epoch("bob"), moveForget{"ann"}, repeats(2), repeats(3),
 		},
-		// What is sold belongs to one epoch, of which as many may hold a level as before, at the
-		// full price.
+		// A sale belongs to one epoch. In a new epoch as many buyers may hold a level as before, at
+		// the full price.
 		"epochs are sold by themselves": {
 			joins(16, boundless, "ann"), joins(20, boundless, "bob"), sells("acme", 500, "ann"), sells("bolt", 500, "ann"), sells("acme", 300, "bob"), epoch("ann"), epoch("bob"),
 			sells("bolt", 500, "ann"), quotes("acme", 1000, "ann"), sells("acme", 1000, "ann"), sells("bolt", 300, "bob"), sells("acme", 500, "bob"), repeats(8), repeats(9),
@@ -252,12 +254,12 @@ func notedEpochs() map[string][]move {
 	}
 }
 
-// notedMarkets are about reservations, buyers and terms of sale.
+// notedMarkets are games about reservations, buyers and terms of sale.
 func notedMarkets() map[string][]move {
-	boundless := Boundless().Nano()
+	boundless := NoCap().Nano()
 	pair := []string{"ann", "bob"}
 	all := map[string][]move{
-		// Buyers unlock shares, not orders, and those who are forgotten have unlocked nothing.
+		// Buyers unlock shares, not orders. Forgotten sales have unlocked nothing.
 		"buyers unlock": {
 			joins(20, boundless, "ann"), sells("acme", 100, "ann"), sells("acme", 200, "ann"), sells("acme", 300, "ann"), sells("acme", 50, "ann"),
 			sells("acme", 10, "ann"), sells("acme", 20, "ann"), sells("acme", 500, "ann"), sells("bolt", 500, "ann"), sells("cryo", 1000, "ann"), sells("acme", 1000, "ann"),
@@ -269,25 +271,26 @@ func notedMarkets() map[string][]move {
 		"an answer leaves a known buyer's reservation": {
 			joins(20, boundless, "ann"), sells("acme", 100, "ann"), holds("acme", 300, "ann"), answers("majority:yes", 100, "ann"), moveCommit{},
 		},
-		// One that has expired by a clock that was ahead is open again when the clock is put right,
-		// unless the log has come to it.
+		// A reservation that has expired because the clock was ahead is open again when the clock
+		// is corrected, unless the log has reached its expiry.
 		"a reservation and a clock put right": {
 			joins(12, boundless, "ann"), holds("acme", 1000, "ann"), waits(time.Hour), repeats(0), waits(-time.Minute), repeats(0),
 			waits(time.Minute), releases("ann", 100), waits(-time.Minute), repeats(1),
 		},
-		// The new price less what is paid, never less than nothing; what is held, or less, is free.
+		// The new price less what was paid, never below zero. What the buyer holds, or less, is
+		// free.
 		"upgrades at other prices": {
 			joins(14, boundless, "ann"), sells("acme", 500, "ann"), sells("bolt", 1000, "ann"), agrees(12, "ann"), sells("acme", 500, "ann"), sells("acme", 200, "ann"),
 			sells("acme", 700, "ann"), quotes("acme", 1000, "ann"), sells("bolt", 1000, "ann"), sells("cryo", 500, "ann"), agrees(14, "ann"), sells("acme", 1000, "ann"),
 			sells("cryo", 1000, "ann"), sells("dawn", 1000, "ann"), agrees(12, "ann"), quotes("dawn", 1000, "ann"), moveEpoch{"vote", "ann"}, sells("acme", 1000, "ann"),
 			joins(12, boundless, "bob"), sells("acme", 500, "bob"), moveForget{"bob"}, moveReturn{"vote", "bob"}, sells("acme", 1000, "bob"),
 		},
-		"a reservation, and what is paid meanwhile": {
+		"a reservation, and what is paid since": {
 			joins(14, boundless, pair...), holds("acme", 700, pair...), agrees(12, pair...), sells("acme", 200, "ann"), sells("acme", 500, "bob"), moveCommit{},
 		},
-		// Budget that was taken back is not held any more; for others it counts as held while it is
+		// Budget that was lowered is not held any more. For others it counts as held while it is
 		// there.
-		"a reservation whose budget is taken back": {
+		"a reservation whose budget was lowered": {
 			joins(12, boundless, "ann", "bob", "cid", "dan", "eve"), sells("bolt", 1000, "eve"), holds("acme", 1000),
 			caps(milli(1000)-1, "ann"), but(agrees(24, "bob", "eve"), "Consent", ""), moveWithdraw{"cid"}, releases("ann", 100), moveCommit{}, moveCommit{Partial: true},
 		},
@@ -312,7 +315,8 @@ func notedMarkets() map[string][]move {
 			but(partly(joins(14, milli(7000), "new", "eva", "ann", "bob", "cid")), "Other", firstMarket), moveWithdraw{"new"}, repeats(1), repeats(2),
 			moveForget{"ann"}, repeats(3), repeats(2),
 		},
-		// What was released stays released and on sale, and whoever is forgotten so can come back.
+		// What was released stays released and on sale, and a forgotten object can be enrolled
+		// again.
 		"a cap below what is spent": {
 			joins(12, boundless, pair...), sells("acme", 700, "ann"), sells("acme", 1000, "bob"), caps(milli(400), "ann"), agrees(15, "bob"), releases("ann", 800),
 			releases("bob", 1100), releases("ann", 300), releases("bob", 300), sells("bolt", 700, "ann"), sells("bolt", 1000, "bob"),
@@ -341,7 +345,7 @@ func notedMarkets() map[string][]move {
 	return all
 }
 
-// notedTables are about tables of the host.
+// notedTables are games about tables of the host.
 func notedTables() map[string][]move {
 	table := func(rows ...row) move { return moveReconcile{Rows: rows, Expected: true} }
 	of := func(question, name string, rule int, limit int64, consent string) row {
@@ -352,12 +356,12 @@ func notedTables() map[string][]move {
 	both := table(
 		of("vote", "ann", 12, milli(6000), ""), of("smoker", "ann", 0, milli(6000), "agreed"), // more
 		of("vote", "bob", 12, 0, ""), of("smoker", "bob", 0, milli(4000), ""), // less
-		of("vote", "cid", 12, milli(7000), ""), of("smoker", "cid", 0, milli(7000), ""), // more, and nobody has asked cid
+		of("vote", "cid", 12, milli(7000), ""), of("smoker", "cid", 0, milli(7000), ""), // more, and cid has not agreed
 	)
 	return map[string][]move{
-		"a table brings nobody back":  {joins(0, milli(9000), "ann", "bob", "cid"), moveWithdraw{"ann"}, moveForget{"bob"}, back, joins(0, 0, "ann"), back},
-		"a table with other rows":     {joins(12, milli(9000), "ann", "bob"), smoking(joins(0, 0, "ann", "bob")), but(table(of("vote", "ann", 12, milli(9000), ""), of("smoker", "bob", 0, 0, "")), "Withdraw", true)},
-		"a cap over all questions":    {joins(12, milli(5000), "ann", "bob", "cid"), both, both},
-		"a cap and several questions": {moveDefine{}, joins(0, milli(9000), "ann"), table(three...), table(three...)},
+		"a table brings no object back": {joins(0, milli(9000), "ann", "bob", "cid"), moveWithdraw{"ann"}, moveForget{"bob"}, back, joins(0, 0, "ann"), back},
+		"a table with other rows":       {joins(12, milli(9000), "ann", "bob"), smoking(joins(0, 0, "ann", "bob")), but(table(of("vote", "ann", 12, milli(9000), ""), of("smoker", "bob", 0, 0, "")), "Withdraw", true)},
+		"a cap over all questions":      {joins(12, milli(5000), "ann", "bob", "cid"), both, both},
+		"a cap and several questions":   {moveDefine{}, joins(0, milli(9000), "ann"), table(three...), table(three...)},
 	}
 }

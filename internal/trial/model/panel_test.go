@@ -14,18 +14,19 @@ import (
 	"github.com/sluicedp/sluice/mechanism"
 )
 
-// Answers about panels: each panel has three members, of whom one has a truth drawn by lot. What is
-// asked about it, again and again, may tell the two datasets apart by the highest ε.
+// Answers about panels. Each panel has three members, of which one has a random true value.
+// Repeated queries about it may distinguish the two datasets by at most the highest ε.
 
 // panels is a market whose objects are panels.
 type panels struct {
-	*house
+	*ledgerMarket
 	members int
 }
 
 const membersOfPanel = 3
 
-// newPanels opens a ledger with a panel for each of the truths. The others have the values given.
+// newPanels opens a ledger with a panel for each of the true values. The other members have the
+// given values.
 func newPanels(t testing.TB, lots []int, others [membersOfPanel - 1]int) *panels {
 	t.Helper()
 	var members []int
@@ -33,7 +34,7 @@ func newPanels(t testing.TB, lots []int, others [membersOfPanel - 1]int) *panels
 		members = append(append(members, truth), others[:]...)
 	}
 	k := kind{question: api.Question{Name: question, Values: valueNames(2)}}
-	return &panels{newHouse(t, k, members), len(members)}
+	return &panels{newLedgerMarket(t, k, members), len(members)}
 }
 
 func (p *panels) fill(o order) []string {
@@ -46,13 +47,12 @@ func (p *panels) fill(o order) []string {
 func (p *panels) crash(o order, _ moment) []string {
 	words := make([]string, p.members/membersOfPanel)
 	p.ask(o, words[:len(words)/2])
-	p.leave()
-	p.revive()
+	p.copyFiles()
+	p.reopen()
 	return words
 }
 
-// ask asks about the first panels, as many as there shall be words; all at a time, for they share
-// commits.
+// ask asks about the first panels, one for each word, concurrently, because they share commits.
 func (p *panels) ask(o order, words []string) {
 	p.Helper()
 	const crowd = 100
@@ -83,7 +83,7 @@ func (p *panels) answer(o order, panel int) (string, error) {
 	return r.Answer, err
 }
 
-// raisedAnswers asks at a level, lower, higher, between, and again; and a crash comes between some
+// raisedAnswers asks at a level, lower, higher, between, and again. A crash happens between some
 // panels and others.
 var raisedAnswers = attack{
 	{order{"1", "", "1"}, between},
@@ -94,13 +94,13 @@ var raisedAnswers = attack{
 	{order{"5", "", "1"}, never},
 }
 
-// TestAnswersWithstandTheAttack asks about panels in which the one member decides, and in which
-// nobody does: there neighbours have positions −1 and −2.
-func TestAnswersWithstandTheAttack(t *testing.T) {
+// Answers keep the promise for panels in which one member decides, and in which none does: there,
+// neighbours have the positions −1 and −2.
+func TestAttack_PanelAnswers_AreAccepted(t *testing.T) {
 	for _, c := range []struct {
 		name              string
 		others            [membersOfPanel - 1]int
-		quick, deep, long int // how many panels
+		quick, deep, long int // the number of panels
 	}{
 		{"at the boundary", [...]int{0, 1}, 150, 500, 20_000},
 		{"a step away", [...]int{0, 0}, 100, 300, 20_000},
@@ -110,23 +110,23 @@ func TestAnswersWithstandTheAttack(t *testing.T) {
 			p := newPanels(t, lots, c.others)
 			tr.run(p, lots)
 			p.end()
-			tr.wantInnocent()
-			t.Logf("%d panels: an ε of %.2f too much is noticed, if half of them show it", len(lots), noticeable(len(lots), 1.2, mostTests))
+			tr.wantPrivate()
+			t.Logf("%d panels: an excess of ε = %.2f would be found, if half of them show it", len(lots), noticeable(len(lots), 1.2, mostTests))
 		})
 	}
 }
 
-// freshAnswers is a market that draws an answer anew for each order of another ε, from the panel at
-// the boundary: a fault, if only the highest ε is charged.
+// freshAnswers is a market that draws an answer again for each order with another ε, for the panel
+// at the boundary. That is a fault if only the highest ε is charged.
 type freshAnswers struct {
 	testing.TB
 	truths  []int
 	sampler *mechanism.Sampler
-	told    map[string][]string
+	seen    map[string][]string
 }
 
 func (f *freshAnswers) fill(o order) []string {
-	if words, known := f.told[o.at]; known {
+	if words, known := f.seen[o.at]; known {
 		return words
 	}
 	var words []string
@@ -134,14 +134,14 @@ func (f *freshAnswers) fill(o order) []string {
 		answer := check.Value(f.sampler.Draw(mechanism.Place{Order: []int{truth, 1 - truth}}, Eps(f, o.at)))(f)
 		words = append(words, fmt.Sprint(answer))
 	}
-	f.told[o.at] = words
+	f.seen[o.at] = words
 	return words
 }
 
 func (f *freshAnswers) crash(order, moment) []string { return make([]string, len(f.truths)) }
 
-// TestAnswersDrawnAnewAreNoticed needs the transcript in which all answers are true.
-func TestAnswersDrawnAnewAreNoticed(t *testing.T) {
+// The attack finds it by the transcript in which all answers are true.
+func TestAttack_RedrawnAnswers_AreDetected(t *testing.T) {
 	p, q := 1.0, 1.0
 	for _, e := range []float64{0.8, 0.9, 1, 1.2} {
 		p, q = p*truthful(e), q*(1-truthful(e))
@@ -150,5 +150,5 @@ func TestAnswersDrawnAnewAreNoticed(t *testing.T) {
 	tr := newTrial(t, raisedAnswers, 2)
 	tr.run(&freshAnswers{t, lots, new(mechanism.Sampler), map[string][]string{}}, lots)
 	t.Logf("the ratio is e^%.1f instead of e^1.2", math.Log(p/q))
-	tr.wantGuilty()
+	tr.wantLeak()
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// A host brings the ledger in line with a table of its own.
+// A host reconciles the ledger with its own table.
 
 // rows yields the rows of a table.
 func rows(all ...api.Member) iter.Seq2[api.Member, error] {
@@ -32,7 +32,7 @@ func rows(all ...api.Member) iter.Seq2[api.Member, error] {
 	}
 }
 
-// member is a row about the vote.
+// member returns a row about the vote.
 func member(t testing.TB, object string, p *policy.Policy, limit string) api.Member {
 	t.Helper()
 	m := api.Member{Object: object, Question: "vote", Cap: Eps(t, limit)}
@@ -42,13 +42,13 @@ func member(t testing.TB, object string, p *policy.Policy, limit string) api.Mem
 	return m
 }
 
-func reconcile(t testing.TB, l Book, r api.ReconcileRequest) api.ReconcileResult {
+func reconcile(t testing.TB, l LedgerAPI, r api.ReconcileRequest) api.ReconcileResult {
 	t.Helper()
 	return check.Value(l.Reconcile(t.Context(), r))(t)
 }
 
-// told puts a result on lines.
-func told(r api.ReconcileResult) (lines []string) {
+// describe returns a result as lines.
+func describe(r api.ReconcileResult) (lines []string) {
 	names := func(what string, n api.NameList) string {
 		if n.Count == 0 {
 			return ""
@@ -68,17 +68,17 @@ func told(r api.ReconcileResult) (lines []string) {
 	return lines
 }
 
-func wantTold(t testing.TB, r api.ReconcileResult, want ...string) {
+func wantResult(t testing.TB, r api.ReconcileResult, want ...string) {
 	t.Helper()
-	if got := told(r); !slices.Equal(got, want) {
-		t.Errorf("told\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	if got := describe(r); !slices.Equal(got, want) {
+		t.Errorf("Reconcile returns\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
-// Who is new is enrolled, who has other terms is put under these, whoever would have to agree is
-// refused, and nobody comes back who has left. A second time there is nothing to do, and nothing is
-// written.
-func (anyLedger) AStartBringsTheLedgerInLine(t *T) {
+// New objects are enrolled, objects with other terms get the terms of the table, increases without
+// consent are refused, and withdrawn objects stay withdrawn. A second call does nothing, and writes
+// nothing.
+func (anyLedger) Reconcile_MakesTheLedgerMatchTheTable(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	Define(t, l, Smoker())
@@ -88,20 +88,20 @@ func (anyLedger) AStartBringsTheLedgerInLine(t *T) {
 	table := []api.Member{
 		member(t, "dan", priced(t, 100), "9"), member(t, "ann", priced(t, 100), "9"), smokes("ann"), member(t, "cid", priced(t, 70), "3"), smokes("eve"), member(t, "bob", priced(t, 100), "9"),
 	}
-	wantTold(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table...)}), "vote: same 0 new 4 ann,bob,cid,dan", "smoker: same 0 new 2 ann,eve")
+	wantResult(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table...)}), "vote: same 0 new 4 ann,bob,cid,dan", "smoker: same 0 new 2 ann,eve")
 	again := func(want ...string) {
 		t.Helper()
 		before := len(Events(t, l))
-		wantTold(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table...), Withdraw: true}), want...)
+		wantResult(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table...), Withdraw: true}), want...)
 		now := len(Events(t, l))
-		check.That(t, now == before, "to do nothing takes %d events", now-before)
+		check.That(t, now == before, "a call without changes writes %d events", now-before)
 	}
 	again("vote: same 4", "smoker: same 2")
 	table[0] = member(t, "dan", priced(t, 130), "8") // dearer, and a lower cap
-	table[1] = member(t, "ann", priced(t, 90), "9")  // cheaper, and nobody has asked ann
+	table[1] = member(t, "ann", priced(t, 90), "9")  // cheaper, and ann has not agreed
 	table[3].Policy, table[3].Consent = *priced(t, 60), "cid agreed on 3 March"
 	table = append(table, member(t, "fay", nil, "0.5"))
-	wantTold(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table...)}), "vote: same 1 new 1 fay changed 2 cid,dan refused ann needs-consent", "smoker: same 2")
+	wantResult(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table...)}), "vote: same 1 new 1 fay changed 2 cid,dan refused ann needs-consent", "smoker: same 2")
 	again("vote: same 4 refused ann needs-consent", "smoker: same 2")
 	o := ObjectOf(t, l, "dan")
 	check.That(t, o.Cap == Eps(t, "8") && o.Chains[0].Policy.Equal(*priced(t, 130)), "dan is under %+v", o)
@@ -121,8 +121,8 @@ func (anyLedger) AStartBringsTheLedgerInLine(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// Nor does who withdraws in the course of it.
-func (openLedger) AStartBringsBackNobodyWhoLeavesMeanwhile(t *T) {
+// An object that withdraws during the call stays withdrawn.
+func (openLedger) Reconcile_ObjectWithdrawsConcurrently_StaysWithdrawn(t *T) {
 	l := Voters(t, NewLedger(t), "9", "cid", "dan")
 	Define(t, l, Smoker())
 	r := api.ReconcileRequest{Members: rows(member(t, "cid", nil, "7"), api.Member{Object: "dan", Question: "smoker"})}
@@ -136,9 +136,8 @@ func (openLedger) AStartBringsBackNobodyWhoLeavesMeanwhile(t *T) {
 	check.That(t, len(o.Chains) == 1 && o.Chains[0].Withdrawn, "dan is back: %+v", o)
 }
 
-// What would be done is told first, by a dry run, or before anything is done; and who is told can
-// stop it.
-func (openLedger) AStartTellsWhatItWouldDo(t *T) {
+// The plan is reported first, by a dry run or by Confirm, which can stop the call.
+func (openLedger) Reconcile_DryRunOrConfirm_ReportsThePlanFirst(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", Crowd(100)...)
 	EnrollUnder(t, l, "vote", Market(t, "2"), "9", "ann", "bob")
 	var table []api.Member
@@ -147,32 +146,32 @@ func (openLedger) AStartTellsWhatItWouldDo(t *T) {
 	}
 	r := api.ReconcileRequest{Members: rows(table...), Withdraw: true, DryRun: true}
 	want := []string{"vote: same 100 new 1 new changed 1 ann", "gone 1 bob, withdrawn 1"}
-	Unchanged(t, l, func() { wantTold(t, reconcile(t, l, r), want...) })
+	WantUnchanged(t, l, func() { wantResult(t, reconcile(t, l, r), want...) })
 	r.DryRun = false
 	mind := errors.New("not today")
-	Unchanged(t, l, func() {
-		r.Confirm = func(plan api.ReconcileResult) error { wantTold(t, plan, want...); return mind }
+	WantUnchanged(t, l, func() {
+		r.Confirm = func(plan api.ReconcileResult) error { wantResult(t, plan, want...); return mind }
 		check.Is(t, check.Err(l.Reconcile(t.Context(), r)), mind)
 	})
 	asked, done := 0, []int(nil)
 	r.Confirm = func(plan api.ReconcileResult) error {
 		asked++
-		wantTold(t, plan, want...)
+		wantResult(t, plan, want...)
 		o := ObjectOf(t, l, "ann")
-		check.That(t, o.Cap == Eps(t, "9"), "it was done before it was told")
+		check.That(t, o.Cap == Eps(t, "9"), "the change was made before Confirm was called")
 		return nil
 	}
 	r.Progress = func(n, total int) { done = append(done, n, total) }
-	wantTold(t, reconcile(t, l, r), want...)
-	check.That(t, asked == 1 && slices.Equal(done, []int{1, 3, 2, 3, 3, 3}), "told %d times, progress %v", asked, done)
+	wantResult(t, reconcile(t, l, r), want...)
+	check.That(t, asked == 1 && slices.Equal(done, []int{1, 3, 2, 3, 3, 3}), "Confirm was called %d times, progress %v", asked, done)
 	bob := ObjectOf(t, l, "bob")
 	check.That(t, bob.Chains[0].Withdrawn, "%+v", bob)
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// A table that is cut off withdraws nobody: who is gone is reported, withdrawn only when that is
-// asked for, and above one in a hundred only with the number that is expected.
-func (anyLedger) ATruncatedTableWithdrawsNobody(t *T) {
+// A truncated table withdraws no object. Missing objects are reported. They are withdrawn only if
+// requested, and above one in a hundred only with the expected number.
+func (anyLedger) Reconcile_TruncatedTable_WithdrawsNoObject(t *T) {
 	names := Crowd(300)
 	l := Sellers(t, NewLedger(t), "2", "9", names...)
 	Define(t, l, Smoker())
@@ -186,15 +185,15 @@ func (anyLedger) ATruncatedTableWithdrawsNobody(t *T) {
 	}
 	gone := func(r api.ReconcileRequest, n int) {
 		t.Helper()
-		Unchanged(t, l, func() {
+		WantUnchanged(t, l, func() {
 			_, err := l.Reconcile(t.Context(), r)
 			var e *api.GoneError
 			check.That(t, errors.As(err, &e) && *e == (api.GoneError{Gone: n, Of: 300, Expected: r.Gone}),
 				"%v", err)
 		})
 	}
-	Unchanged(t, l, func() {
-		wantTold(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table(298)...)}), "vote: same 298", "gone 2 person-00298,person-00299, withdrawn 0")
+	WantUnchanged(t, l, func() {
+		wantResult(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table(298)...)}), "vote: same 298", "gone 2 person-00298,person-00299, withdrawn 0")
 		if r := reconcile(t, l, api.ReconcileRequest{Members: rows()}); r.Gone.Count != 300 || r.Withdrawn != 0 || len(r.Questions) != 0 {
 			t.Errorf("%+v", r)
 		}
@@ -205,37 +204,37 @@ func (anyLedger) ATruncatedTableWithdrawsNobody(t *T) {
 	gone(api.ReconcileRequest{Members: rows(append(table(100), member(t, "new", nil, "1"))...), Withdraw: true}, 200)
 	gone(api.ReconcileRequest{Members: rows(), Withdraw: true, Gone: 4}, 300)
 	cut := errors.New("the connection is gone")
-	Unchanged(t, l, func() {
+	WantUnchanged(t, l, func() {
 		_, err := l.Reconcile(t.Context(), api.ReconcileRequest{Withdraw: true, Gone: 150, Members: func(yield func(api.Member, error) bool) {
 			for _, m := range table(150) {
 				if !yield(m, nil) {
 					return
 				}
 			}
-			check.That(t, !yield(api.Member{}, cut), "it goes on behind an error")
+			check.That(t, !yield(api.Member{}, cut), "the rows are read after an error")
 		}})
 		check.Is(t, err, cut)
 	})
-	wantTold(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table(297)...), Withdraw: true}), "vote: same 297", "gone 3 person-00297,person-00298,person-00299, withdrawn 3") // one in a hundred
+	wantResult(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table(297)...), Withdraw: true}), "vote: same 297", "gone 3 person-00297,person-00298,person-00299, withdrawn 3") // one in a hundred
 	o := ObjectOf(t, l, names[299])
 	check.That(t, o.Chains[0].Withdrawn && o.Chains[1].Withdrawn, "%+v", o)
 	r := reconcile(t, l, api.ReconcileRequest{Members: rows(table(97)...), Withdraw: true, Gone: 200})
 	check.That(t, r.Withdrawn == 200 && r.Gone.Count == 200, "%+v", r)
 	if r := reconcile(t, l, api.ReconcileRequest{Members: rows(table(97)...), Withdraw: true}); r.Gone.Count != 0 {
-		t.Errorf("who is withdrawn is gone again: %+v", r)
+		t.Errorf("withdrawn objects are reported as missing again: %+v", r)
 	}
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// A table of tens of thousands, in no order, is dealt with in parts. What is cut off is finished by
-// the next start, and comes to what an undisturbed one comes to.
-func (openLedger) ALongStartIsCutOffAndFinished(t *T) {
+// A table with tens of thousands of rows, in random order, is processed in parts. An interrupted
+// call is finished by the next one, with the same result as without the interruption.
+func (openLedger) Reconcile_Interrupted_IsFinishedByTheNext(t *T) {
 	names := Crowd(3 * partSize)
 	there, random := names[:2*partSize], rand.New(rand.NewPCG(1, 2))
-	begin := func() Book { return Sellers(t, NewLedger(t), "2", "9", there...) }
+	begin := func() LedgerAPI { return Sellers(t, NewLedger(t), "2", "9", there...) }
 	var table []api.Member
 	for i, object := range names {
-		if i%50 == 0 && i < len(there) { // two in a hundred are gone
+		if i%50 == 0 && i < len(there) { // two in a hundred are missing
 			continue
 		}
 		m := member(t, object, priced(t, 100), "9")
@@ -267,24 +266,24 @@ func (openLedger) ALongStartIsCutOffAndFinished(t *T) {
 		r.Gone = plan.Gone.Count
 		_, err := l.Reconcile(ctx, r)
 		if cancel(); err == nil {
-			check.That(t, cut >= 3, "it was finished by start %d", cut)
+			check.That(t, cut >= 3, "it was finished by call %d", cut)
 			break
 		}
 		check.Is(t, err, context.Canceled)
 	}
 	for _, object := range []string{names[0], names[1], names[2], names[50], names[2*partSize-1], names[2*partSize], names[len(names)-1]} {
 		got, want := ObjectOf(t, l, object), ObjectOf(t, quiet, object)
-		check.That(t, reflect.DeepEqual(got, want), "%s came to %+v, undisturbed to %+v", object, got, want)
+		check.That(t, reflect.DeepEqual(got, want), "%s is %+v, and without an interruption %+v", object, got, want)
 	}
 	if got, want := Stats(t, l), Stats(t, quiet); got.Objects != want.Objects || got.Chains != want.Chains {
-		t.Errorf("%+v, undisturbed %+v", got, want)
+		t.Errorf("the statistics are %+v, and without an interruption %+v", got, want)
 	}
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// What others do after the table began to be read is newer than the table: who was enrolled is not
-// gone, and whose terms were changed keeps these.
-func (openLedger) WhatIsNewerThanTheTableStays(t *T) {
+// Changes made after the table began to be read are newer than the table: an object enrolled since
+// is not missing, and terms changed since are kept.
+func (openLedger) Reconcile_ChangesAfterTheTable_AreKept(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob", "cid")
 	Define(t, l, Smoker())
 	Enroll(t, l, "smoker", "9", "bob", "dan", "eve")
@@ -314,7 +313,7 @@ func (openLedger) WhatIsNewerThanTheTableStays(t *T) {
 	}
 	table[0].Consent, table[1].Consent = "to 8, before they thought better of it", "before that, too"
 	done := reconcile(t, l, r)
-	check.That(t, done.Gone.Count == 1 && done.Gone.First[0] == "cid" && done.Withdrawn == 1, "%q", told(done))
+	check.That(t, done.Gone.Count == 1 && done.Gone.First[0] == "cid" && done.Withdrawn == 1, "%q", describe(done))
 	o := ObjectOf(t, l, "ann")
 	check.That(t, o.Cap == Eps(t, "2"), "ann has the cap %s", o.Cap)
 	for object, limit := range map[string]string{"bob": "3", "dan": "4", "eve": "4"} {
@@ -331,9 +330,9 @@ func (openLedger) WhatIsNewerThanTheTableStays(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// A cap that is lowered between two parts of a start is not raised again by the next, and terms
-// that have changed since they were compared stay.
-func (openLedger) WhatChangesBetweenTwoPartsStays(t *T) {
+// A cap that is lowered between two parts of a call is not raised again by the next part. Terms
+// changed since they were compared are kept.
+func (openLedger) Reconcile_ChangesBetweenParts_AreKept(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "5", "ann", "bob")
 	Define(t, l, Smoker())
 	Enroll(t, l, "smoker", "5", "ann", "bob")
@@ -343,7 +342,7 @@ func (openLedger) WhatChangesBetweenTwoPartsStays(t *T) {
 	r := api.ReconcileRequest{Members: rows(row("ann", "vote"), row("ann", "smoker"), row("bob", "vote"), row("bob", "smoker"))}
 	parts := 0
 	r.Progress = func(done, _ int) {
-		if parts++; done == 2 { // those about the vote are done
+		if parts++; done == 2 { // the rows about the vote are done
 			changeTerms(t, l, to(t, "lower", nil, "4", "ann"))
 			other := to(t, "other", priced(t, 500), "", "bob")
 			other.Question, other.Consent = "smoker", "bob prefers this"
@@ -359,8 +358,8 @@ func (openLedger) WhatChangesBetweenTwoPartsStays(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// A table with a row that cannot be changes nothing.
-func (anyLedger) ATableThatCannotBe(t *T) {
+// A table with an invalid row changes nothing.
+func (anyLedger) Reconcile_InvalidRow_ChangesNothing(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann")
 	ok := member(t, "ok", nil, "1")
 	odd := func(change func(*api.Member)) []api.Member {
@@ -373,21 +372,21 @@ func (anyLedger) ATableThatCannotBe(t *T) {
 		table []api.Member
 		want  error
 	}{
-		"somebody twice":          {[]api.Member{ok, ok}, api.ErrInvalid},
-		"two caps of somebody":    {[]api.Member{ok, {Object: "ok", Question: "smoker", Cap: Eps(t, "2")}}, api.ErrInvalid},
+		"an object twice":         {[]api.Member{ok, ok}, api.ErrInvalid},
+		"two caps of an object":   {[]api.Member{ok, {Object: "ok", Question: "smoker", Cap: Eps(t, "2")}}, api.ErrInvalid},
 		"no name":                 {odd(func(m *api.Member) { m.Object = "" }), api.ErrInvalid},
 		"an invisible name":       {odd(func(m *api.Member) { m.Object = "an\u200bn" }), api.ErrInvalid},
 		"an invisible buyer":      {odd(func(m *api.Member) { m.Policy = invisible }), api.ErrInvalid},
 		"a name of a megabyte":    {odd(func(m *api.Member) { m.Object = strings.Repeat("n", 1<<20) }), api.ErrInvalid},
 		"a consent of a megabyte": {odd(func(m *api.Member) { m.Consent = strings.Repeat("y", 1<<20) }), api.ErrInvalid},
 		"no such question":        {odd(func(m *api.Member) { m.Question = "void" }), api.ErrUnknown},
-		"no cap of somebody new":  {odd(func(m *api.Member) { m.Cap = privacy.Epsilon{} }), api.ErrNoCap},
+		"no cap of a new object":  {odd(func(m *api.Member) { m.Cap = privacy.Epsilon{} }), api.ErrNoCap},
 	} {
 		t.Run(name, func(t *T) {
-			if name == "two caps of somebody" {
+			if name == "two caps of an object" {
 				Define(t, l, Smoker())
 			}
-			Unchanged(t, l, func() {
+			WantUnchanged(t, l, func() {
 				_, err := l.Reconcile(t.Context(), api.ReconcileRequest{Members: rows(c.table...)})
 				check.Is(t, err, c.want)
 			})
@@ -401,12 +400,12 @@ func (anyLedger) ATableThatCannotBe(t *T) {
 	check.That(t, errors.As(err, &fault) && fault.Name == "an\u200bn", "%v", err)
 }
 
-// Who only reads may find out, and changes nothing.
-func (anyLedger) AReaderFindsOutWhatIsDifferent(t *T) {
-	h := VotersHouse(t, "9", "ann", "bob")
+// A read-only ledger reports the differences, and changes nothing.
+func (anyLedger) Reconcile_ReadOnly_ReportsDifferences(t *T) {
+	h := VotersStorage(t, "9", "ann", "bob")
 	l := h.Open(t, ledger.Options{ReadOnly: true})
 	r := api.ReconcileRequest{Members: rows(member(t, "ann", nil, "8"), member(t, "new", nil, "8")), DryRun: true}
-	wantTold(t, reconcile(t, l, r), "vote: same 0 new 1 new changed 1 ann", "gone 1 bob, withdrawn 0")
+	wantResult(t, reconcile(t, l, r), "vote: same 0 new 1 new changed 1 ann", "gone 1 bob, withdrawn 0")
 	r.DryRun = false
 	check.Is(t, check.Err(l.Reconcile(t.Context(), r)), api.ErrReadOnly)
 }

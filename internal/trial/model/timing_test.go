@@ -16,16 +16,16 @@ import (
 	"github.com/sluicedp/sluice/internal/testenv"
 )
 
-// How long a draw takes, by the truth and by whether the response is true, compared as dudect does:
-// both kinds in a random order, all times and those below some quantiles (interruptions make the
-// longest), Welch's t for each.
+// The duration of a draw, by true value and by whether the response is true, compared as in dudect:
+// both kinds in a random order, all times and those below some quantiles (interruptions cause the
+// longest), and Welch's t for each.
 
-// threshold is what |t| stays below where nothing depends on the truth: chance takes one t in
-// 150,000 beyond it.
+// threshold is a bound of |t| if nothing depends on the true value: one t in 150,000 exceeds it by
+// chance.
 const threshold = 4.5
 
-// welch returns the difference of two means in its standard deviations, measured from both samples
-// (Welch's t); positive if the second mean is larger. It is 0 if there is nothing to compare.
+// welch returns the difference of two means in its standard deviations, estimated from both samples
+// (Welch's t). It is positive if the second mean is larger, and 0 if there is nothing to compare.
 func welch(first, second []float64) float64 {
 	if len(first) < 2 || len(second) < 2 {
 		return 0
@@ -39,28 +39,27 @@ func welch(first, second []float64) float64 {
 	return (mean2 - mean1) / spread
 }
 
-// TestWelch compares with a t that was computed by hand: means 2.5 and 6, variances 5/3 and 4.
-func TestWelch(t *testing.T) {
+// The reference was computed by hand: means 2.5 and 6, variances 5/3 and 4.
+func TestWelch_EqualsHandComputedValue(t *testing.T) {
 	a, b := []float64{1, 2, 3, 4}, []float64{4, 6, 8}
 	got, want := welch(a, b), 3.5/math.Sqrt(5./12+4./3)
 	check.That(t, !(math.Abs(got-want) > 1e-12), "t = %v, want %v", got, want)
 	check.That(t, welch(a, a) == 0 && welch(nil, b) == 0 && welch([]float64{1, 1}, []float64{2, 2}) == 0,
-		"there is a difference between equal samples, or to an empty one")
+		"t is not 0 for equal samples, or for an empty one")
 }
 
-// quantiles are where times are cropped: 1 leaves all.
+// quantiles are the quantiles at which times are cropped; 1 keeps all.
 func quantiles() []float64 { return []float64{1, 0.999, 0.99, 0.9, 0.5} }
 
-// contrast is the greatest difference of two kinds of times, over all quantiles.
+// contrast is the largest difference between two kinds of times, over all quantiles.
 type contrast struct {
-	t        float64 // Welch's
+	t        float64 // Welch's t
 	quantile float64
-	// difference is by how much the mean of the second kind is larger, and mean the mean of both,
-	// in nanoseconds.
+	// difference is the second mean minus the first, and mean the mean of both, in nanoseconds.
 	difference, mean float64
 }
 
-// compare compares times of two kinds, of which the second is marked.
+// compare compares times of two kinds. second marks the second kind.
 func compare(times []float64, second []bool) (worst contrast) {
 	sorted := slices.Sorted(slices.Values(times))
 	for _, q := range quantiles() {
@@ -82,13 +81,13 @@ func compare(times []float64, second []bool) (worst contrast) {
 	return worst
 }
 
-// stopwatch times draws for truths in a random order.
+// stopwatch times draws for true values in a random order.
 func stopwatch(draw drawing, draws int) (byTruth, byOutcome contrast) {
 	times, ones, right := make([]float64, draws), make([]bool, draws), make([]bool, draws)
 	for i := range times {
 		ones[i] = rand.IntN(2) == 1
 	}
-	for range draws/50 + 1 { // what is kept from one draw to the next is there then
+	for range draws/50 + 1 { // fills caches
 		draw(rand.IntN(2))
 	}
 	for i := range times {
@@ -103,11 +102,10 @@ func stopwatch(draw drawing, draws int) (byTruth, byOutcome contrast) {
 	return compare(times, ones), compare(times, right)
 }
 
-// TestDrawsTakeTheirTime reports how far the time of each draw tells the truth. It decides nothing:
-// times are the machine's, and another load on it changes them; and the quick form times too few
-// draws to tell anything. The last lines are of draws that do take longer for one truth, to show
-// what would be seen.
-func TestDrawsTakeTheirTime(t *testing.T) {
+// The test reports how much the duration of each draw depends on the true value. It cannot fail:
+// times depend on the load of the machine, and the quick form times too few draws. The last lines
+// are draws that do take longer for one true value, to show what a dependence looks like.
+func TestDraws_Durations_AreReported(t *testing.T) {
 	all := append(primitives(),
 		primitive{"planted: 20 ns more for one truth", million, false, slower(20 * time.Nanosecond)},
 		primitive{"planted: 2 ns more for one truth", million, false, slower(2 * time.Nanosecond)},
@@ -130,7 +128,7 @@ func mark(c contrast) string {
 	return "  "
 }
 
-// slower says of draws of one truth that they took longer.
+// slower returns draws that report a longer duration for one true value.
 func slower(by time.Duration) func(testing.TB, *exact.Bits) drawing {
 	return func(t testing.TB, bits *exact.Bits) drawing {
 		draw := firstOf(2)(t, bits)
@@ -141,9 +139,9 @@ func slower(by time.Duration) func(testing.TB, *exact.Bits) drawing {
 	}
 }
 
-// TestCompareCrops hides a difference of 1 below outliers, which the quantiles uncover, and finds
-// none where there is none. The times are made up.
-func TestCompareCrops(t *testing.T) {
+// A difference of 1, hidden by outliers, is found by the quantiles, and none is found where there
+// is none. The times are simulated.
+func TestCompare_DifferenceBelowOutliers_IsFound(t *testing.T) {
 	const n = 20_000
 	random := rand.New(rand.NewPCG(1, 2))
 	times, kinds := make([]float64, n), make([]bool, n)

@@ -43,7 +43,7 @@ func TestReleased_AnyBytes_IsCanonicalOrRefused(t *testing.T) {
 	const trials = 60_000
 	random, sound := rand.New(rand.NewPCG(3, 4)), 0
 	for range trials {
-		if oneForm(fixture.Oddly(random, bytes.Clone(records[random.IntN(len(records))]))) {
+		if oneForm(fixture.Corrupt(random, bytes.Clone(records[random.IntN(len(records))]))) {
 			sound++
 		}
 	}

@@ -172,7 +172,7 @@ func TestDecoders_RandomRecords_AllocateInProportion(t *testing.T) {
 		"tally":     func(b []byte) { _, _ = DecodeTally(b) },
 		"noise key": func(b []byte) { _, _ = wire.Decode[event.NoiseKeySet](b) },
 	}
-	all := fixture.Claims()
+	all := fixture.FalseLengths()
 	for name, decode := range decoders {
 		t.Run(name, func(t *testing.T) {
 			for _, claim := range all {

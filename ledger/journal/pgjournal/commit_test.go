@@ -123,10 +123,10 @@ func TestAppend_StandbyWaitCancelled_WaitsForTheStandby(t *testing.T) {
 	a := newAuthor(t, h, "a")
 	begin := a.log.End()
 	there := []journal.Group{a.add("without a standby")}
-	s.Waits(t, "one")
+	s.SetSynchronous(t, "one")
 	there = append(there, a.add("the standby has it"))
 	for _, how := range []string{"pg_cancel_backend", "pg_terminate_backend"} {
-		s.Streaming(t, "one")
+		s.WaitStreaming(t, "one")
 		standby.Stop(t)
 		g := a.group("perhaps")
 		outcome := make(chan error)
@@ -191,7 +191,7 @@ func TestAppend_SynchronousWithoutStandby_IsRejected(t *testing.T) {
 	h.change = func(o *Options) { o.Synchronous = true }
 	a := newAuthor(t, h, "a")
 	a.wantRejected(a.group("no standby"), "no standby is waited for", "synchronous_standby_names")
-	s.Waits(t, "one")
+	s.SetSynchronous(t, "one")
 	a.add("a standby has it")
 }
 
@@ -201,7 +201,7 @@ func TestOpen_UnsuitableServer_IsRefused(t *testing.T) {
 	standby := s.Standby(t, "one")
 	h := newHosts(t, s.Database(t, "journals"), "a", "b")
 	a := newAuthor(t, h, "a")
-	s.Streaming(t, "one")
+	s.WaitStreaming(t, "one")
 	refused := func(what, address string, words ...string) {
 		t.Helper()
 		o := h.options("b")

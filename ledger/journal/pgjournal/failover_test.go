@@ -24,14 +24,14 @@ func TestClaim_FailoverToSynchronousStandby_LosesNothing(t *testing.T) {
 	for i := range testenv.Tries(1, 3, 10) {
 		s := pgtest.Start(t)
 		one, two := s.Standby(t, "one"), s.Standby(t, "two")
-		s.Waits(t, "ANY 1 (one, two)")
+		s.SetSynchronous(t, "ANY 1 (one, two)")
 		p := pgtest.NewProxy(t, s)
 		s.Database(t, "journals")
 		h := newHosts(t, p.Address("journals"), "a", "b")
 		h.change = func(o *Options) { o.Synchronous = true }
 		a := newAuthor(t, h, "a")
 		begin := a.log.End()
-		s.Streaming(t, "one", "two")
+		s.WaitStreaming(t, "one", "two")
 		two.Stop(t) // it lags from now on
 		var there []journal.Group
 		var last journal.Group
@@ -51,7 +51,7 @@ func TestClaim_FailoverToSynchronousStandby_LosesNothing(t *testing.T) {
 		err := <-over
 		check.That(t, err != nil, "the primary is gone: %v", err)
 		one.Promote(t)
-		p.To(one)
+		p.RedirectTo(one)
 		if a.reopenAfter(h, "b", last) {
 			there = append(there, last)
 		}
@@ -59,11 +59,11 @@ func TestClaim_FailoverToSynchronousStandby_LosesNothing(t *testing.T) {
 		check.That(t, len(there) != 0, "nothing was acknowledged")
 		a.wantRejected(a.group("without a standby"), "the new primary has no standby")
 		third := one.Standby(t, "three")
-		one.Waits(t, "three")
+		one.SetSynchronous(t, "three")
 		there = append(there, a.add("with one"))
 		one.Crash()
 		third.Promote(t)
-		p.To(third)
+		p.RedirectTo(third)
 		a.reopen(h, "a")
 		a.wantGroups(begin, there...)
 	}
@@ -92,7 +92,7 @@ func newFailedOver(t *testing.T, names ...string) *lagging {
 	for n := range 3 {
 		l.there = append(l.there, l.add(fmt.Sprint("there ", n)))
 	}
-	l.was.Streaming(t, "one")
+	l.was.WaitStreaming(t, "one")
 	l.is.Stop(t)
 	for n := range 4 {
 		l.lost = append(l.lost, l.add(fmt.Sprint("lost ", n), "and with it"))
@@ -100,7 +100,7 @@ func newFailedOver(t *testing.T, names ...string) *lagging {
 	l.was.Crash()
 	l.is.Begin(t)
 	l.is.Promote(t)
-	l.proxy.To(l.is)
+	l.proxy.RedirectTo(l.is)
 	return l
 }
 
@@ -178,7 +178,7 @@ func TestClaim_FailoverToLaggingStandby_IsLostError(t *testing.T) {
 	// The old primary starts again, and the hosts connect to it.
 	l.is.Stop(t)
 	l.was.Begin(t)
-	l.proxy.To(l.was)
+	l.proxy.RedirectTo(l.was)
 	for _, host := range []string{"a", "b", "c"} {
 		_, _, err := l.open(t, host).Claim(t.Context())
 		if lost, is := errors.AsType[*LostError](err); !is || !(errors.Is(err, journal.ErrForked) || errors.Is(err, journal.ErrLost)) || lost.End != l.acknowledged() {

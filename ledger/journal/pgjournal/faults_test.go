@@ -78,9 +78,9 @@ func eachFault(t *testing.T, s *pgtest.Server, begin func(*author, *faulty), act
 			ctx, cancel = context.WithTimeout(ctx, patience)
 			defer cancel()
 		}
-		f.proxy.Rule(fault.rule)
+		f.proxy.SetRule(fault.rule)
 		err := act(ctx, a)
-		f.proxy.Rule(nil)
+		f.proxy.SetRule(nil)
 		f.proxy.CutAll() // otherwise the server would notice much later that the host has gone
 		verify(a, f, err)
 	}
@@ -237,7 +237,7 @@ func TestAppend_RepeatedAnswer_IsNotTakenForItsOwn(t *testing.T) {
 			a := newAuthor(t, f.hosts, "a")
 			a.add("warm")
 			var repeated, lost atomic.Int32 // the number of the connection on which a message is repeated, and of the one whose queries are lost
-			f.proxy.Rule(func(m pgtest.Message) pgtest.Action {
+			f.proxy.SetRule(func(m pgtest.Message) pgtest.Action {
 				switch {
 				case repeated.Load() == 0 && m.FromServer == c.fromServer && m.Kind == c.end:
 					repeated.Store(int32(m.Connection))
@@ -267,7 +267,7 @@ func TestAppend_ArrivesAfterAnotherClaim_IsFenced(t *testing.T) {
 	s, f, a := newSharedFaulty(t, 20*time.Second)
 	there := []journal.Group{a.add("before")}
 	on := make(chan struct{})
-	f.proxy.Rule(func(m pgtest.Message) pgtest.Action {
+	f.proxy.SetRule(func(m pgtest.Message) pgtest.Action {
 		if appending(m) {
 			<-on // it is delayed until another host has claimed the journal
 		}

@@ -142,7 +142,7 @@ func TestAppend_DatabaseLogFull_IsUncertain(t *testing.T) {
 		check.Need(t, len(there) <= 200, "the disk does not get full")
 	}
 	check.That(t, isUncertain(err), "the server ends because its disk is full: %v", err)
-	s.Ended(t)
+	s.WaitEnded(t)
 	check.Must(t, syscall.Mount("", filepath.Join(s.Data, "pg_wal"), "", syscall.MS_REMOUNT, "size=100m"))
 	s.Begin(t)
 	if a.reopenAfter(h, "b", g) {

@@ -30,9 +30,9 @@ func TestClaim_LeaderHangsInsideATransaction_EndsItsSession(t *testing.T) {
 	before := a.add("before")
 
 	held, on := make(chan struct{}), make(chan struct{})
-	f.proxy.Rule(func(m pgtest.Message) pgtest.Action {
+	f.proxy.SetRule(func(m pgtest.Message) pgtest.Action {
 		if committing(m) {
-			f.proxy.Rule(nil)
+			f.proxy.SetRule(nil)
 			close(held)
 			<-on
 		}

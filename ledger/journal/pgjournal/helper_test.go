@@ -117,15 +117,15 @@ func appending(m pgtest.Message) bool {
 // answer. landed is whether the server receives the statement.
 func breakAppend(p *pgtest.Proxy, landed bool) {
 	var begun atomic.Bool
-	p.Rule(func(m pgtest.Message) pgtest.Action {
+	p.SetRule(func(m pgtest.Message) pgtest.Action {
 		switch {
 		case begun.Load() && m.FromServer:
-			p.Rule(nil)
+			p.SetRule(nil)
 			return pgtest.Cut
 		case appending(m) && landed:
 			begun.Store(true)
 		case appending(m):
-			p.Rule(nil)
+			p.SetRule(nil)
 			return pgtest.Cut
 		}
 		return pgtest.Pass

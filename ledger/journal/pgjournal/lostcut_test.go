@@ -39,9 +39,9 @@ func newLostCut(t *testing.T) *lostCut {
 // the server does not notice that. So the cut stays in progress, and is not visible yet.
 func (l *lostCut) loseCut(through journal.Position) {
 	l.Helper()
-	l.server.Waits(l, "none")
+	l.server.SetSynchronous(l, "none")
 	begun, broken := false, make(chan struct{})
-	l.proxy.Rule(func(m pgtest.Message) pgtest.Action {
+	l.proxy.SetRule(func(m pgtest.Message) pgtest.Action {
 		if !begun && committing(m) {
 			begun = true
 			go func() {
@@ -74,7 +74,7 @@ func (l *lostCut) trimConcurrently(through journal.Position) error {
 	done := make(chan error, 1)
 	go func() { done <- l.j.Trim(l.Context(), through) }()
 	l.waitFor("Lock", 1)
-	l.server.Waits(l, "")
+	l.server.SetSynchronous(l, "")
 	return <-done
 }
 

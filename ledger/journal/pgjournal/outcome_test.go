@@ -57,9 +57,9 @@ func TestAppend_ConnectionBreaksAtCommit_OutcomeIsFound(t *testing.T) {
 			all := []journal.Group{a.add("before")}
 			g := a.group(c.records...)
 			cut := breaking(c.at, c.landed, c.raises)
-			f.proxy.Rule(cut.rule)
+			f.proxy.SetRule(cut.rule)
 			err := a.j.Append(t.Context(), g)
-			f.proxy.Rule(nil)
+			f.proxy.SetRule(nil)
 			n := cut.lost.Load()
 			check.Need(t, n == int32(1+c.raises), "%d answers were lost, not %d", n, 1+c.raises)
 			switch {
@@ -126,7 +126,7 @@ func TestAppend_ArrivesAfterItsOutcomeWasResolved_ChangesNothing(t *testing.T) {
 			on := make(chan struct{})
 			var held atomic.Int32 // the connection
 			var answered atomic.Bool
-			f.proxy.Rule(func(m pgtest.Message) pgtest.Action {
+			f.proxy.SetRule(func(m pgtest.Message) pgtest.Action {
 				switch {
 				case m.FromServer && int32(m.Connection) == held.Load() && (m.Kind == 'Z' || m.Kind == 'E'):
 					answered.Store(true)
@@ -152,12 +152,12 @@ func TestAppend_ArrivesAfterItsOutcomeWasResolved_ChangesNothing(t *testing.T) {
 func TestAppend_ConnectionBreaksBeforeTheStandbyConfirms_WaitsForIt(t *testing.T) {
 	s := pgtest.Start(t)
 	standby := s.Standby(t, "one")
-	s.Waits(t, "one")
+	s.SetSynchronous(t, "one")
 	s.Database(t, "journals")
 	f := newFaulty(t, s, 60*time.Second)
 	a := newAuthor(t, f.hosts, "a")
 	all := []journal.Group{a.add("before")}
-	s.Streaming(t, "one")
+	s.WaitStreaming(t, "one")
 	standby.Stop(t)
 	g := a.group("waits")
 	outcome := make(chan error, 1)
@@ -172,7 +172,7 @@ func TestAppend_ConnectionBreaksBeforeTheStandbyConfirms_WaitsForIt(t *testing.T
 		})
 	}
 	waits("the append waits for the standby", 1)
-	f.proxy.Rule(withoutCancel)
+	f.proxy.SetRule(withoutCancel)
 	f.proxy.CutAll()
 	waits("the append waits for the standby, and the raise of the term for the append", 11)
 	select {
@@ -191,7 +191,7 @@ func TestAppend_ConnectionBreaksBeforeTheStandbyConfirms_WaitsForIt(t *testing.T
 func TestAppend_NoStandbyAfterItBroke_IsNotAcknowledged(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Standby(t, "one")
-	s.Waits(t, "one")
+	s.SetSynchronous(t, "one")
 	s.Database(t, "journals")
 	f := newFaulty(t, s, 60*time.Second)
 	f.change = func(o *Options) { o.Synchronous = true }
@@ -199,13 +199,13 @@ func TestAppend_NoStandbyAfterItBroke_IsNotAcknowledged(t *testing.T) {
 	a.add("before")
 	cut := breaking(appending, true, 0)
 	var raises atomic.Int32
-	f.proxy.Rule(func(m pgtest.Message) pgtest.Action {
+	f.proxy.SetRule(func(m pgtest.Message) pgtest.Action {
 		if raising(m) {
 			switch raises.Add(1) {
 			case 1:
-				s.Waits(t, "")
+				s.SetSynchronous(t, "")
 			case 4:
-				s.Waits(t, "one")
+				s.SetSynchronous(t, "one")
 			}
 		}
 		return cut.rule(m)
@@ -229,7 +229,7 @@ func TestAppend_DatabaseDoesNotAnswer_StopsAfterTwiceTheTimeout(t *testing.T) {
 	const timeout = time.Second
 	_, f, a := newSharedFaulty(t, timeout)
 	a.add("before")
-	f.proxy.Rule(func(pgtest.Message) pgtest.Action { return pgtest.Freeze })
+	f.proxy.SetRule(func(pgtest.Message) pgtest.Action { return pgtest.Freeze })
 	began := time.Now()
 	g := a.group("is not answered")
 	err := a.j.Append(t.Context(), g)
@@ -237,7 +237,7 @@ func TestAppend_DatabaseDoesNotAnswer_StopsAfterTwiceTheTimeout(t *testing.T) {
 	took := time.Since(began)
 	check.That(t, took >= 2*timeout && took <= 2*timeout+20*time.Second, "it took %v", took)
 	check.WantErr(t, a.j.Append(t.Context(), g), journal.ErrStopped, "then")
-	f.proxy.Rule(nil)
+	f.proxy.SetRule(nil)
 	f.proxy.CutAll()
 	check.That(t, !a.reopenAfter(f.hosts, "b", g), "it has landed")
 }
@@ -256,7 +256,7 @@ func TestAppend_AnotherHostClaimsBeforeTheOutcomeIsFound_IsFenced(t *testing.T) 
 			cut := breaking(appending, landed, 0)
 			var b *Journal
 			var claim sync.Once
-			f.proxy.Rule(func(m pgtest.Message) pgtest.Action {
+			f.proxy.SetRule(func(m pgtest.Message) pgtest.Action {
 				if raising(m) {
 					claim.Do(func() {
 						direct := newHosts(t, s.Address("journals"))
@@ -269,7 +269,7 @@ func TestAppend_AnotherHostClaimsBeforeTheOutcomeIsFound_IsFenced(t *testing.T) 
 				return cut.rule(m)
 			})
 			err := a.j.Append(t.Context(), g)
-			f.proxy.Rule(nil)
+			f.proxy.SetRule(nil)
 			check.That(t, errors.Is(err, journal.ErrFenced) != landed && isUncertain(err) == landed &&
 				strings.Contains(err.Error(), "host b"), "Append: %v", err)
 			if landed {

@@ -244,7 +244,7 @@ func filesWith(t testing.TB, b []byte, dirs ...string) (files []string) {
 func TestTrim_RecordsOnDisk_CannotBeDecrypted(t *testing.T) {
 	s := pgtest.Start(t)
 	standby := s.Standby(t, "one")
-	s.Waits(t, "one")
+	s.SetSynchronous(t, "one")
 	dir := testenv.TempDir(t)
 	holders := map[string]keyholder.Holder{}
 	h := newHosts(t, s.Database(t, "journals"), "a", "b")
@@ -268,7 +268,7 @@ func TestTrim_RecordsOnDisk_CannotBeDecrypted(t *testing.T) {
 	a.add("before", planted)
 	a.add(strings.Repeat(planted+" ", 300_000), planted) // several frames
 	young := a.cut("young")
-	s.Streaming(t, "one")
+	s.WaitStreaming(t, "one")
 	s.Exec(t, "postgres", "CHECKPOINT")
 	// A standby makes a checkpoint only after it has replayed one of the primary.
 	for begun := time.Now(); len(filesWith(t, []byte(control), filepath.Join(standby.Data, "base"))) == 0 && time.Since(begun) < time.Minute; {

@@ -18,24 +18,24 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// fair is a market day on which everybody comes at once.
-type fair struct {
+// tradeTest is a market in which many buyers trade concurrently.
+type tradeTest struct {
 	*T
-	ledger  Book
-	clock   *ledgertest.Clock
-	objects []string
-	told    sync.Map // (question, object, ε) to the response that somebody was told
-	truths  Asked    // by question and object
-	sales   sync.Map // number to Sale, as its buyer was told
-	refused atomic.Int64
+	ledger    LedgerAPI
+	clock     *ledgertest.Clock
+	objects   []string
+	responses sync.Map       // (question, object, ε) to the response that was returned
+	truths    CountingTruths // by question and object
+	sales     sync.Map       // number to Sale, as its buyer got it
+	refused   atomic.Int64
 }
 
-// fairCap binds, as the three questions together would take 6; but a sweep that comes first and
-// takes 4 of it leaves something to trade in.
-const fairCap = "5"
+// tradeCap limits spending, because the three questions together would take 6. A sweep that comes
+// first and takes 4 leaves something to trade.
+const tradeCap = "5"
 
-func newFair(t *T) *fair {
-	f := &fair{T: t, clock: ledgertest.NewClock(ledgertest.Begin()), objects: Crowd(40)}
+func newTradeTest(t *T) *tradeTest {
+	f := &tradeTest{T: t, clock: ledgertest.NewClock(ledgertest.Begin()), objects: Crowd(40)}
 	f.ledger = Open(t, ledger.Options{Now: f.clock.Now})
 	timed := check.Value(policy.Steps(
 		policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "0.25")}, policy.Step{At: ledgertest.Begin().Add(30 * time.Minute), Ceiling: Eps(t, "0.5")}, policy.Step{At: ledgertest.Begin().Add(time.Hour), Ceiling: Eps(t, "1")},
@@ -43,15 +43,15 @@ func newFair(t *T) *fair {
 	growing := check.Value(policy.Min(timed, Market(t, "2", func(m *policy.Market) { m.Stride, m.Holders = Eps(t, "0.1"), 4 })))(t)
 	Define(t, f.ledger, Vote())
 	Define(t, f.ledger, Smoker())
-	EnrollUnder(t, f.ledger, "vote", growing, fairCap, f.objects...)
-	EnrollUnder(t, f.ledger, "smoker", Market(t, "2"), fairCap, f.objects...)
+	EnrollUnder(t, f.ledger, "vote", growing, tradeCap, f.objects...)
+	EnrollUnder(t, f.ledger, "smoker", Market(t, "2"), tradeCap, f.objects...)
 	Define(t, f.ledger, api.Question{Name: "diary", Values: []string{"yes", "no"}, Encoding: "direct"})
-	EnrollUnder(t, f.ledger, "diary", timed, fairCap, f.objects...) // not for sale: it comes by itself
+	EnrollUnder(t, f.ledger, "diary", timed, tradeCap, f.objects...) // not for sale: released by the calendar
 	return f
 }
 
-// truth is the host's: the same for an object and a question at all times.
-func (f *fair) truth(ctx context.Context, question string, objects []string) ([]string, error) {
+// truth returns true values. They are constant for an object and a question.
+func (f *tradeTest) truth(ctx context.Context, question string, objects []string) ([]string, error) {
 	values := make([]string, len(objects))
 	names := make([]string, len(objects))
 	for i, name := range objects {
@@ -64,35 +64,35 @@ func (f *fair) truth(ctx context.Context, question string, objects []string) ([]
 	return values, nil
 }
 
-// visit is what one visitor of the fair does.
-func (f *fair) visit(i int) error {
+// visit makes the requests of one visitor.
+func (f *tradeTest) visit(i int) error {
 	random := rand.New(rand.NewPCG(uint64(i), 7))
-	f.clock.Set(ledgertest.Begin().Add(time.Duration(i/5+random.IntN(120)) * time.Minute)) // it jumps, back too
+	f.clock.Set(ledgertest.Begin().Add(time.Duration(i/5+random.IntN(120)) * time.Minute)) // the clock also jumps back
 	key := fmt.Sprint("visitor ", i)
 	o := f.order(random)
 	switch n := random.IntN(100); {
 	case n < 60:
-		return f.buys(key, o, random)
+		return f.sell(key, o, random)
 	case n < 80:
-		return f.holds(key, o, random)
+		return f.reserveAndCapture(key, o, random)
 	case n < 82:
-		return f.leaves(key, o.Objects[0], o.Question, random)
+		return f.withdrawAndEnroll(key, o.Objects[0], o.Question, random)
 	case n < 84:
 		return check.Err(f.ledger.Advance(f.Context(), api.AdvanceRequest{Key: key, Truth: f.truth}))
 	case n < 95:
 		r, err := f.ledger.Release(f.Context(), api.ReleaseRequest{Key: key, Question: o.Question, Object: o.Objects[0], Epsilon: o.Epsilon, Truth: f.truth})
 		if err == nil {
-			f.heard(r)
+			f.recordResponse(r)
 		}
-		return f.pardon(err)
+		return f.ignoreRefusal(err)
 	default:
 		_, err := f.ledger.Answer(f.Context(), api.AnswerRequest{Key: key, Question: o.Question, Query: "majority:yes", Epsilon: Nano(f, 10_000_000), Objects: o.Objects, Partial: true, AcceptLoss: true, Truth: f.truth})
-		return f.pardon(err)
+		return f.ignoreRefusal(err)
 	}
 }
 
-// order is for one to four objects at one of twenty levels.
-func (f *fair) order(random *rand.Rand) api.Order {
+// order returns an order for one to four objects at one of twenty levels.
+func (f *tradeTest) order(random *rand.Rand) api.Order {
 	o := api.Order{
 		Buyer: []string{"acme", "zeta", "initech", "umbrella", "hooli"}[random.IntN(5)], Question: []string{"vote", "smoker"}[random.IntN(2)],
 		Epsilon: Nano(f, int64(1+min(random.IntN(20), random.IntN(20)))*100_000_000),
@@ -103,7 +103,7 @@ func (f *fair) order(random *rand.Rand) api.Order {
 	return o
 }
 
-func (f *fair) buys(key string, o api.Order, random *rand.Rand) error {
+func (f *tradeTest) sell(key string, o api.Order, random *rand.Rand) error {
 	r := api.SellRequest{Key: key, Order: o, Partial: random.IntN(4) > 0, Truth: f.truth}
 	if random.IntN(5) == 0 {
 		q, err := f.ledger.Quote(f.Context(), o)
@@ -113,29 +113,29 @@ func (f *fair) buys(key string, o api.Order, random *rand.Rand) error {
 		r.QuoteID = q.ID
 	}
 	s, err := f.ledger.Sell(f.Context(), r)
-	return f.got(s, err)
+	return f.recordSale(s, err)
 }
 
-func (f *fair) holds(key string, o api.Order, random *rand.Rand) error {
+func (f *tradeTest) reserveAndCapture(key string, o api.Order, random *rand.Rand) error {
 	r, err := f.ledger.Reserve(f.Context(), api.ReserveRequest{Key: key, Order: o, For: time.Duration(1+random.IntN(200)) * time.Minute, Partial: random.IntN(2) == 0})
 	if err != nil {
-		return f.pardon(err)
+		return f.ignoreRefusal(err)
 	}
 	switch random.IntN(4) {
 	case 0:
-		return f.pardon(f.ledger.Cancel(f.Context(), key+" cancelled", r.Number))
+		return f.ignoreRefusal(f.ledger.Cancel(f.Context(), key+" cancelled", r.Number))
 	case 1:
-		return nil // forgets it
+		return nil // neither captured nor cancelled
 	}
 	s, err := f.ledger.Capture(f.Context(), api.CaptureRequest{Key: key + " paid", Reservation: r.Number, Partial: random.IntN(2) == 0, Truth: f.truth})
 	if err == nil && (s.Number != r.Number || s.Price > r.Price || s.Price+s.Refund != r.Price) {
-		return fmt.Errorf("%+v was reserved, %+v was sold", r, s)
+		return fmt.Errorf("reserved %+v, and sold %+v", r, s)
 	}
-	return f.got(s, err)
+	return f.recordSale(s, err)
 }
 
-// leaves withdraws an object and, most of the time, enrols it again.
-func (f *fair) leaves(key, object, question string, random *rand.Rand) error {
+// withdrawAndEnroll withdraws an object and, most of the time, enrolls it again.
+func (f *tradeTest) withdrawAndEnroll(key, object, question string, random *rand.Rand) error {
 	if err := f.ledger.Withdraw(f.Context(), api.ObjectRequest{Key: key, Object: object}); err != nil || random.IntN(10) == 0 {
 		return err
 	}
@@ -151,13 +151,13 @@ func (f *fair) leaves(key, object, question string, random *rand.Rand) error {
 	return nil
 }
 
-// got notes a sale and everything it delivers.
-func (f *fair) got(s api.Sale, err error) error {
+// recordSale records a sale and its deliveries.
+func (f *tradeTest) recordSale(s api.Sale, err error) error {
 	if err != nil {
-		return f.pardon(err)
+		return f.ignoreRefusal(err)
 	}
 	if _, twice := f.sales.LoadOrStore(s.Number, s); twice {
-		return fmt.Errorf("two buyers were given sale %d", s.Number)
+		return fmt.Errorf("two requests returned sale %d", s.Number)
 	}
 	price, n := int64(0), uint64(0)
 	for d, err := range f.ledger.Deliveries(f.Context(), s.Number) {
@@ -166,7 +166,7 @@ func (f *fair) got(s api.Sale, err error) error {
 		}
 		price += d.Price
 		n++
-		f.heard(d.Response)
+		f.recordResponse(d.Response)
 	}
 	if price != s.Price || n != s.Objects || s.Draws+s.Resales+s.Degradations+s.Insertions != n {
 		return fmt.Errorf("%+v delivers %d objects for %d", s, n, price)
@@ -174,15 +174,15 @@ func (f *fair) got(s api.Sale, err error) error {
 	return nil
 }
 
-// heard compares a response with what others were told.
-func (f *fair) heard(r api.Response) {
+// recordResponse compares a response with earlier ones.
+func (f *tradeTest) recordResponse(r api.Response) {
 	at := fmt.Sprint(r.Question, " ", r.Object, " ", r.Epsilon)
-	before, told := f.told.LoadOrStore(at, r)
-	check.That(f, !told || before == r, "one was told %+v, another %+v", before, r)
+	before, known := f.responses.LoadOrStore(at, r)
+	check.That(f, !known || before == r, "two responses at one ε: %+v and %+v", before, r)
 }
 
-// pardon lets pass what may happen to anybody at a fair.
-func (f *fair) pardon(err error) error {
+// ignoreRefusal ignores refusals, which are expected.
+func (f *tradeTest) ignoreRefusal(err error) error {
 	var refused *api.RefusedError
 	var quote *api.QuoteError
 	if errors.As(err, &refused) || errors.As(err, &quote) || errors.Is(err, &api.ReservationError{}) {
@@ -192,58 +192,58 @@ func (f *fair) pardon(err error) error {
 	return err
 }
 
-func (anyLedger) TwoThousandAtTheFair(t *T) {
-	f := newFair(t)
+func (anyLedger) Trade_TwoThousandConcurrently_IsConsistent(t *T) {
+	f := newTradeTest(t)
 	for _, err := range race(t, 2000, f.visit) {
 		t.Error(err)
 	}
 	f.clock.Set(ledgertest.Begin().AddDate(0, 0, 1))
 	AuditAll(t, f.ledger)
-	f.clock.Set(ledgertest.Begin()) // the log has gone on, so that the ledger takes no notice
-	f.wantWhatWasTold()
+	f.clock.Set(ledgertest.Begin()) // the log's time is later, so the ledger ignores it
+	f.wantRecorded()
 	f.wantCeilings()
-	f.wantEnoughHappened()
+	f.wantAllKinds()
 }
 
-// wantWhatWasTold compares what callers were told with what is recorded.
-func (f *fair) wantWhatWasTold() {
+// wantRecorded compares what callers got with what is recorded.
+func (f *tradeTest) wantRecorded() {
 	f.Helper()
 	sum, n := int64(0), uint64(0)
 	f.sales.Range(func(_, value any) bool {
-		told := value.(api.Sale)
-		sum, n = sum+told.Price, n+1
-		recorded := check.Value(f.ledger.Sale(f.Context(), told.Number))(f)
-		check.That(f, fmt.Sprint(recorded) == fmt.Sprint(told),
-			"the buyer was told %+v, recorded is %+v", told, recorded)
+		got := value.(api.Sale)
+		sum, n = sum+got.Price, n+1
+		recorded := check.Value(f.ledger.Sale(f.Context(), got.Number))(f)
+		check.That(f, fmt.Sprint(recorded) == fmt.Sprint(got),
+			"the buyer got %+v, recorded is %+v", got, recorded)
 		return true
 	})
 	s := Stats(f, f.ledger)
-	check.That(f, s.Sales == n && s.Revenue == sum, "buyers were told of %d sales for %d, recorded are %+v", n, sum, s)
+	check.That(f, s.Sales == n && s.Revenue == sum, "buyers got %d sales for %d, recorded are %+v", n, sum, s)
 	for _, name := range f.objects {
 		for _, c := range ObjectOf(f, f.ledger, name).Chains {
 			for _, at := range c.Levels {
-				if told, known := f.told.Load(fmt.Sprint(c.Question, " ", name, " ", at.Epsilon)); known && told.(api.Response).Value != at.Response {
-					f.Errorf("somebody was told %+v, recorded is %+v", told, at)
+				if got, known := f.responses.Load(fmt.Sprint(c.Question, " ", name, " ", at.Epsilon)); known && got.(api.Response).Value != at.Response {
+					f.Errorf("a caller got %+v, recorded is %+v", got, at)
 				}
 			}
 		}
 	}
 }
 
-// wantCeilings goes through the log: no draw above the ceiling of its instant, no spending above
-// the cap, and no draw without a truth that was asked for. At the end what is held fits under the
-// cap, too.
-func (f *fair) wantCeilings() {
+// wantCeilings checks the log: no draw is above the ceiling of its instant, no spending above the
+// cap, and no draw lacks a requested true value. At the end, spent and held budget together fit
+// under the cap.
+func (f *tradeTest) wantCeilings() {
 	f.Helper()
-	limit, spent, level := Eps(f, fairCap).Nano(), map[string]int64{}, map[string]int64{}
-	draws, request, latest := map[string]int{}, 1, map[string]int{} // a sweep may draw several levels from one truth
+	limit, spent, level := Eps(f, tradeCap).Nano(), map[string]int64{}, map[string]int64{}
+	draws, request, latest := map[string]int{}, 1, map[string]int{} // a sweep may draw several levels from one true value
 	policies := map[string]policy.Policy{}
 	for _, c := range ObjectOf(f, f.ledger, f.objects[0]).Chains {
 		policies[c.Question] = *c.Policy
 	}
 	last := time.Time{}
 	for _, ev := range Events(f, f.ledger) {
-		check.That(f, !ev.Time.Before(last), "event %d goes back in time", ev.Number)
+		check.That(f, !ev.Time.Before(last), "event %d is earlier than the one before it", ev.Number)
 		last = ev.Time
 		r, _ := RecordedBy(ev)
 		chain := r.Question + "/" + r.Object
@@ -265,12 +265,12 @@ func (f *fair) wantCeilings() {
 			spent[charged.Object] += charged.Epsilon.Nano()
 		}
 		check.That(f, spent[ev.Object()] <= limit,
-			"event %d: %q has spent %d of %d", ev.Number, ev.Object(), spent[ev.Object()], limit)
+			"event %d: %q has spent %d, above the cap %d", ev.Number, ev.Object(), spent[ev.Object()], limit)
 	}
 	times := f.truths.Times()
 	for chain, n := range draws {
 		asked := times[chain]
-		check.That(f, asked >= n, "%q was drawn from by %d requests, and asked for %d times", chain, n, asked)
+		check.That(f, asked >= n, "%q: %d requests drew from the true value, which was requested %d times", chain, n, asked)
 	}
 	for _, name := range f.objects {
 		o := ObjectOf(f, f.ledger, name)
@@ -281,8 +281,8 @@ func (f *fair) wantCeilings() {
 	}
 }
 
-// wantEnoughHappened fails if the fair was too quiet to show anything.
-func (f *fair) wantEnoughHappened() {
+// wantAllKinds fails if some kind of sale or event did not occur.
+func (f *tradeTest) wantAllKinds() {
 	f.Helper()
 	log := Events(f, f.ledger)
 	methods, kinds := map[string]int{}, map[string]int{}
@@ -308,12 +308,12 @@ func (f *fair) wantEnoughHappened() {
 			draws++
 		}
 	}
-	f.Logf("%d events, sold by %v, %v; %d calls were refused; %d draws from %d truths asked for", len(log), methods, kinds, f.refused.Load(), draws, asked)
+	f.Logf("%d events, sold by %v, %v; %d calls were refused; %d draws from %d requested true values", len(log), methods, kinds, f.refused.Load(), draws, asked)
 }
 
-// Buyers who all want the same one object at all levels at once: each level is drawn or derived
-// once, and whoever is first pays the same as whoever is last.
-func (anyLedger) BuyersOfOneObjectGetOneResponse(t *T) {
+// Buyers want one object at all levels concurrently. Each level is drawn or derived once, and all
+// buyers pay the same.
+func (anyLedger) Sell_OneObjectConcurrently_OneResponseEach(t *T) {
 	const buyers, levels = 25, 20
 	l := Sellers(t, NewLedger(t), "2", "2", "ann")
 	failed := race(t, buyers*levels, func(i int) error {
@@ -335,16 +335,16 @@ func (anyLedger) BuyersOfOneObjectGetOneResponse(t *T) {
 	}
 	most := BuyersOf(t, l)["buyer 0"].Paid
 	check.That(t, recorded == levels && o.Earned == buyers*most,
-		"%d responses were made; %d was earned from %d buyers of %d each", recorded, o.Earned, buyers, most)
+		"%d responses were made; earned %d, want %d buyers times %d", recorded, o.Earned, buyers, most)
 	AuditAll(t, l)
 }
 
-// Objects are forgotten, and come back, while everybody trades in them. What is left adds up,
-// nobody has spent more than the cap, and no response outlives its object's levels.
-func (anyLedger) ForgettingAtTheFair(t *T) {
-	f := newFair(t)
+// Objects are forgotten and enrolled again while buyers trade. The money adds up, no object has
+// spent more than its cap, and no response outlives the levels of its object.
+func (anyLedger) Trade_ObjectsForgottenConcurrently_IsConsistent(t *T) {
+	f := newTradeTest(t)
 	names := f.objects[:6]
-	for _, name := range names { // whatever comes first then, there is something to erase
+	for _, name := range names { // so that there is something to erase
 		check.Must(t, check.Err(f.ledger.Release(t.Context(), api.ReleaseRequest{Key: "before " + name, Question: "vote", Object: name, Epsilon: Eps(t, "0.1"), Truth: f.truth})))
 	}
 	for _, err := range race(t, 600, func(i int) error {
@@ -381,7 +381,7 @@ func (anyLedger) ForgettingAtTheFair(t *T) {
 				return nil
 			}
 		}
-		return f.pardon(err)
+		return f.ignoreRefusal(err)
 	}) {
 		t.Error(err)
 	}
@@ -404,7 +404,7 @@ func (anyLedger) ForgettingAtTheFair(t *T) {
 	}
 	for number := uint64(1); number <= Stats(t, f.ledger).Sales; number++ {
 		for _, err := range f.ledger.Deliveries(f.Context(), number) {
-			if err != nil && !errors.Is(err, api.ErrUnknown) { // of a reservation
+			if err != nil && !errors.Is(err, api.ErrUnknown) { // a reservation
 				t.Errorf("sale %d: %v", number, err)
 			}
 		}
@@ -413,7 +413,7 @@ func (anyLedger) ForgettingAtTheFair(t *T) {
 }
 
 // terms returns the policy of a question.
-func (f *fair) terms(question string) policy.Policy {
+func (f *tradeTest) terms(question string) policy.Policy {
 	for _, c := range ObjectOf(f, f.ledger, f.objects[20]).Chains {
 		if c.Question == question {
 			return *c.Policy
@@ -423,9 +423,8 @@ func (f *fair) terms(question string) policy.Policy {
 	return policy.Policy{}
 }
 
-// Two that reserve what only one can have: one of them gets it, whoever sells meanwhile, and what
-// is reserved can be paid for.
-func (anyLedger) WhatIsReservedCanBePaidFor(t *T) {
+// Of requests for budget that fits once, one succeeds, and a reservation can always be paid for.
+func (anyLedger) Reserve_Concurrent_CanAlwaysBeCaptured(t *T) {
 	const rounds = 20
 	for round := range rounds {
 		l := Sellers(t, Open(t, ledger.Options{Now: ledgertest.Begin}), "2", "1", "ann")
@@ -444,13 +443,13 @@ func (anyLedger) WhatIsReservedCanBePaidFor(t *T) {
 			}
 			s, err := l.Capture(t.Context(), api.CaptureRequest{Key: key + " paid", Reservation: r.Number, Truth: SameTruth("yes")})
 			if err != nil {
-				return fmt.Errorf("what was reserved: %v", err) // not a refusal any more
+				return fmt.Errorf("what was reserved: %v", err) // no longer a refusal
 			}
 			granted[i] = s.Epsilon
 			return nil
 		})
 		wantOverCap(t, failed)
-		check.That(t, len(failed) != len(granted), "nobody got anything")
+		check.That(t, len(failed) != len(granted), "every request was refused")
 		AuditAll(t, l)
 	}
 }

@@ -21,19 +21,19 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// What the paper knows of policies: their documentation, computed anew in rationals. On paper ε is
-// a number of nano-nats.
+// The model of policies: their documentation, computed again in fractions. In the model ε is a
+// number of nano-nats.
 
-// rule is a policy with the paper's own idea of it.
+// rule is a policy with the model's version of it.
 type rule struct {
 	policy  policy.Policy
 	ceiling func(at time.Time, orders int64) int64
-	turns   []time.Time // the instants at which the ceiling may rise by itself, in order
-	timed   bool        // whether there are any but the beginning of time
+	turns   []time.Time // the instants at which the ceiling may rise by the calendar, in order
+	timed   bool        // there are instants other than the beginning of time
 	terms   *policy.Market
 }
 
-// everyOrder is more than any policy here asks for, and doomsday after all that happens.
+// everyOrder is more orders than any policy here requires, and doomsday is after all instants.
 const everyOrder = math.MaxInt32
 
 func timeZero() time.Time { return time.Unix(0, 0).UTC() }
@@ -41,19 +41,19 @@ func doomsday() time.Time { return time.Date(2261, 12, 31, 23, 59, 59, 999_999_9
 
 func (r rule) limit() int64 { return r.ceiling(doomsday(), everyOrder) }
 
-// releases returns the levels that fall due by themselves, and when: those that the ceiling takes
-// in the course of time, with these orders in.
-func (r rule) releases(until time.Time, orders int64) (due []paperStep) {
+// releases returns the levels that the calendar releases, and when: those that the ceiling reaches
+// over time, with these orders.
+func (r rule) releases(until time.Time, orders int64) (due []modelStep) {
 	top := int64(0)
 	for _, at := range r.turns {
 		if e := r.ceiling(at, orders); r.timed && !at.After(until) && e > top {
-			due, top = append(due, paperStep{e: e, at: at}), e
+			due, top = append(due, modelStep{e: e, at: at}), e
 		}
 	}
 	return due
 }
 
-// turnsOf returns the instants after one and up to another at which a rising ceiling rises.
+// turnsOf returns the instants in a range at which a rising ceiling rises.
 func turnsOf(ceiling func(time.Time, int64) int64, after, until time.Time) []time.Time {
 	switch distance := until.Sub(after); {
 	case ceiling(after, everyOrder) == ceiling(until, everyOrder):
@@ -86,7 +86,7 @@ func epsilonOf(n int64) privacy.Epsilon {
 	return e
 }
 
-// constantly is the ceiling that depends neither on time nor on orders.
+// constantly returns a ceiling that depends neither on time nor on orders.
 func constantly(e int64) func(time.Time, int64) int64 {
 	return func(time.Time, int64) int64 { return e }
 }
@@ -133,7 +133,8 @@ func stepsRule(of ...policy.Step) rule {
 	return rule{policy: sound(policy.Steps(of...)), ceiling: ceiling, turns: turns, timed: true}
 }
 
-// curveRule is a policy whose transcendental ceiling is left to package policy, and its tests.
+// curveRule returns a policy whose transcendental ceiling is computed by package policy, and tested
+// there.
 func curveRule(p policy.Policy, start, end time.Time) rule {
 	ceiling := func(at time.Time, _ int64) int64 { return p.Ceiling(at, 0).Nano() }
 	return rule{policy: p, ceiling: ceiling, turns: turnsOf(ceiling, start.Add(-1), end), timed: true}
@@ -185,7 +186,7 @@ func marketRule(m policy.Market) rule {
 	return r
 }
 
-// priceOf is what holding a level costs: on straight lines between the points, from (0, 0) unless
+// priceOf returns the price of a level: on straight lines between the points, from (0, 0) unless
 // there is a point at 0, rounded up; at least the floor.
 func priceOf(m *policy.Market, level int64) int64 {
 	if level == 0 {
@@ -204,7 +205,7 @@ func priceOf(m *policy.Market, level int64) int64 {
 	return max(price, m.Floor)
 }
 
-// On the scale of the games a milli-nat is the unit and an hour a long time.
+// In games the unit is a milli-nat, and an hour is a long time.
 func milli(n int64) int64              { return n * 1_000_000 }
 func milliNat(n int64) privacy.Epsilon { return epsilonOf(milli(n)) }
 func atHour(n int) time.Time           { return ledgertest.Begin().Add(time.Duration(n) * time.Hour) }
@@ -213,7 +214,7 @@ func pricePoint(e, amount int64) policy.Price {
 }
 func plainPrices() []policy.Price { return []policy.Price{pricePoint(500, 100), pricePoint(1000, 180)} }
 
-// allRules are all policies that the games know, by number. Reading their turns takes a while.
+// allRules returns all policies of the games, by number. Finding their instants takes time.
 var allRules = sync.OnceValue(func() []rule {
 	plain := func() rule { return marketRule(policy.Market{Max: milliNat(1000), Prices: plainPrices()}) }
 	steps := stepsRule(policy.Step{At: atHour(2), Ceiling: milliNat(200)}, policy.Step{At: atHour(24), Ceiling: milliNat(500)}, policy.Step{At: atHour(48), Ceiling: milliNat(1000)})
@@ -248,8 +249,8 @@ var allRules = sync.OnceValue(func() []rule {
 	}
 })
 
-// mechanisms are those of the games' questions, by their number of values: pairs of values at
-// ε=0.1, and single ones at 0.3, 0.5 and 1. To find their channels takes a while.
+// mechanisms returns the mechanisms of the games' questions, by their number of values: pairs of
+// values at ε=0.1, and single ones at 0.3, 0.5 and 1. Computing their channels takes time.
 var mechanisms = sync.OnceValue(func() map[int]*api.Mechanism {
 	all := map[int]*api.Mechanism{}
 	for inputs := 3; inputs <= 4; inputs++ {
@@ -286,9 +287,10 @@ func subsetsOnPaper(inputs, size int, e int64) *finite.Matrix {
 // firstMarket is the number of the first rule with terms of sale.
 const firstMarket = 12
 
-// How much there is room for, on paper: entries are listed one by one.
+// The capacity of records in the model: entries are listed one by one.
 
-// entry of a chain is a level or a part of it, a buyer of a level, or an epoch that has ended.
+// chainEntry is an entry of a chain: a level or a part of it, a buyer of a level, or an epoch that
+// has ended.
 type chainEntry struct {
 	epoch int
 	level int64 // 0 for an ended epoch
@@ -296,8 +298,7 @@ type chainEntry struct {
 	buyer string
 }
 
-// levelEntries adds what a level, and a buyer of it unless that is "", are in the list of a chain's
-// entries.
+// levelEntries adds the entries for a level, and for a buyer of it unless that is "".
 func levelEntries(all map[chainEntry]bool, q api.Question, epoch int, e int64, buyer string) {
 	parts := 1
 	if q.Encoding == "unary" {
@@ -311,12 +312,12 @@ func levelEntries(all map[chainEntry]bool, q api.Question, epoch int, e int64, b
 	}
 }
 
-// entries are those of a chain.
-func (c *paperChain) entries(q api.Question) map[chainEntry]bool {
+// entries returns the entries of a chain.
+func (c *modelChain) entries(q api.Question) map[chainEntry]bool {
 	all := map[chainEntry]bool{}
 	for i, one := range c.epochs() {
 		if i > 0 {
-			all[chainEntry{epoch: i}] = true // which ended that before it
+			all[chainEntry{epoch: i}] = true // the epoch that ended before the current one
 		}
 		for e, l := range one.levels {
 			for _, buyer := range append(slices.Clone(l.holders), "") {
@@ -327,17 +328,17 @@ func (c *paperChain) entries(q api.Question) map[chainEntry]bool {
 	return all
 }
 
-// added counts what a request adds to a chain, if nothing else is added.
-func (c *paperChain) added(q api.Question, e int64, buyer string) int {
+// added returns how many entries a request adds to a chain, if nothing else is added.
+func (c *modelChain) added(q api.Question, e int64, buyer string) int {
 	all := c.entries(q)
 	before := len(all)
 	levelEntries(all, q, len(c.earlier), e, buyer)
 	return len(all) - before
 }
 
-// full says why the chain of an object, or its list of reservations, has no room for what is
-// wished, or nil. A reservation counts as if it were captured.
-func (m *paper) full(c *paperChain, w wish) *api.Refusal {
+// full returns the refusal if the chain of an object, or its list of reservations, has no capacity
+// for a wish. A reservation counts as if it were captured.
+func (m *model) full(c *modelChain, w wish) *api.Refusal {
 	q, _ := m.question(w.question)
 	there, added, promised, open := len(c.entries(q)), c.added(q, w.e, w.buyer), 0, 0
 	for _, d := range m.deals {
@@ -361,13 +362,13 @@ func (m *paper) full(c *paperChain, w wish) *api.Refusal {
 	return r
 }
 
-// Budgets on paper: each ε is tried.
+// Budgets in the model: each ε is tried.
 
-// budgets compares what an order's people can answer, to its buyer and to the host, at its ε and at
-// some others.
+// budgets compares what an order's objects can answer, for its buyer and for the host, at its ε and
+// at some others.
 func (g *game) budgets(o api.Order) {
 	g.Helper()
-	q, err := g.paper.question(o.Question)
+	q, err := g.model.question(o.Question)
 	if err != nil {
 		return
 	}
@@ -381,17 +382,17 @@ func (g *game) budgets(o api.Order) {
 		got, err := g.ledger.Budget(g.Context(), api.BudgetRequest{Question: o.Question, Objects: o.Objects, All: o.All, Buyer: buyer, Epsilons: levels})
 		check.Need(g, err == nil, "a budget: %v", err)
 		for _, at := range got.Levels {
-			can, price := g.paper.able(o, buyer, at.Epsilon)
+			can, price := g.model.able(o, buyer, at.Epsilon)
 			if at.Can != can || at.Price != price || got.Largest == at.Epsilon && can < got.Objects {
-				g.Fatalf("a budget of %q at ε=%s is\n\t\t%+v, and the largest ε is %s\n\twant %d, for %d", buyer, at.Epsilon, at, got.Largest, can, price)
+				g.Fatalf("the budget for %q at ε=%s is\n\t\t%+v, and the largest ε is %s\n\twant %d, for %d", buyer, at.Epsilon, at, got.Largest, can, price)
 			}
 		}
 	}
 }
 
-// able counts whom an order, or a raise of the host's, could be about at an ε, and what they would
-// cost.
-func (m *paper) able(o api.Order, buyer string, epsilon privacy.Epsilon) (can uint64, price int64) {
+// able returns how many objects an order, or a raise by the host, could include at an ε, and their
+// price.
+func (m *model) able(o api.Order, buyer string, epsilon privacy.Epsilon) (can uint64, price int64) {
 	o.Epsilon = epsilon
 	if buyer != "" {
 		if t, err := m.trade(o, nil); err == nil {
@@ -400,7 +401,7 @@ func (m *paper) able(o api.Order, buyer string, epsilon privacy.Epsilon) (can ui
 		return 0, 0
 	}
 	for _, name := range m.members(o.Question, o.Objects) {
-		if m.look(o.Question, name, epsilon.Nano()) != nil {
+		if m.excluded(o.Question, name, epsilon.Nano()) != nil {
 			continue
 		}
 		w := wish{question: o.Question, object: name, e: epsilon.Nano(), orders: m.orders(o.Question, name)}
@@ -411,8 +412,8 @@ func (m *paper) able(o api.Order, buyer string, epsilon privacy.Epsilon) (can ui
 	return can, 0
 }
 
-// withoutInstead is a refusal without what would be possible instead, which is no record:
-// [game.budgets] looks at that.
+// withoutInstead returns a refusal without the alternatives, which are not recorded. [game.budgets]
+// checks them.
 func withoutInstead(err error) error {
 	var refused *api.RefusedError
 	if !errors.As(err, &refused) {
@@ -423,11 +424,11 @@ func withoutInstead(err error) error {
 	return &bare
 }
 
-// Levels that a charge takes off the market, on paper: each level on offer is tried before the
-// charge and after it.
+// Levels that a charge displaces, in the model: each level on offer is tried before and after the
+// charge.
 
 // displaced returns the levels on offer that objects lose if each is charged for an answer.
-func (m *paper) displaced(question string, names []string, cost int64) (rows []api.Displaced) {
+func (m *model) displaced(question string, names []string, cost int64) (rows []api.Displaced) {
 	for _, name := range names {
 		p := m.people[name]
 		for _, q := range m.questions {
@@ -450,9 +451,8 @@ func (m *paper) displaced(question string, names []string, cost int64) (rows []a
 	return rows
 }
 
-// lost returns the levels that an object could be sold at in a question, at once or ever, before it
-// is charged, and not after.
-func (m *paper) lost(p *person, name string, q api.Question, charged string, cost int64) []int64 {
+// lost returns the levels that could be sold before a charge, at once or ever, and not after it.
+func (m *model) lost(p *person, name string, q api.Question, charged string, cost int64) []int64 {
 	c := p.chains[q.Name]
 	market := c.rule.terms
 	if market == nil {
@@ -463,8 +463,8 @@ func (m *paper) lost(p *person, name string, q api.Question, charged string, cos
 		func(e int64) bool { return m.sellableEver(p, q.Name, e) },
 	}
 	before := map[int64][]bool{}
-	tries, most := offersOnPaper(q, market)
-	if tries == nil { // every level is for sale: the highest that can be sold, and the points of the prices
+	tries, most := modelOffers(q, market)
+	if tries == nil { // every level is for sale: try the highest that can be sold, and the points of the prices
 		for _, point := range market.Prices {
 			tries = append(tries, point.Epsilon.Nano())
 		}
@@ -488,8 +488,8 @@ func (m *paper) lost(p *person, name string, q api.Question, charged string, cos
 	})
 }
 
-// sellableNow reports whether a buyer who holds nothing of an object could have a level at once.
-func (m *paper) sellableNow(p *person, name, question string, e int64) bool {
+// sellableNow returns whether a new buyer could have a level at once.
+func (m *model) sellableNow(p *person, name, question string, e int64) bool {
 	c := p.chains[question]
 	market := c.rule.terms
 	if !market.From.IsZero() && m.now().Before(market.From) || !market.Until.IsZero() && !m.now().Before(market.Until) {
@@ -499,9 +499,9 @@ func (m *paper) sellableNow(p *person, name, question string, e int64) bool {
 	return e <= c.current() || m.budget(p, c, w, e-c.current(), e) == nil
 }
 
-// sellableEver reports whether it could before the sale closes, after any number of buyers, if
-// nothing is reserved.
-func (m *paper) sellableEver(p *person, question string, e int64) bool {
+// sellableEver returns whether a buyer could have a level before the sale closes, after any number
+// of buyers, if nothing is reserved.
+func (m *model) sellableEver(p *person, question string, e int64) bool {
 	c := p.chains[question]
 	limit := c.rule.limit()
 	if until := c.rule.terms.Until; !until.IsZero() {
@@ -514,7 +514,7 @@ func (m *paper) sellableEver(p *person, question string, e int64) bool {
 }
 
 // loss returns the error of an answer that would displace levels, unless the request accepts it.
-func (m *paper) loss(r api.AnswerRequest, names []string, cost int64) error {
+func (m *model) loss(r api.AnswerRequest, names []string, cost int64) error {
 	lost := m.displaced(r.Question, names, cost)
 	if r.AcceptLoss || len(lost) == 0 {
 		return nil
@@ -522,12 +522,12 @@ func (m *paper) loss(r api.AnswerRequest, names []string, cost int64) error {
 	return &api.DisplacedError{Question: r.Question, Displaced: lost}
 }
 
-// What would do instead of what was refused, on paper: each ε on offer is tried.
+// Alternatives to what was refused, in the model: each ε on offer is tried.
 
-// offersOnPaper are the ε that a request may be about, rising, or nil if these are all up to a
+// modelOffers returns the ε that a request may have, rising, or nil if these are all up to a
 // highest one.
-func offersOnPaper(q api.Question, market *policy.Market) (all []int64, most int64) {
-	all, most = levelsOnPaper(q), epsilonMost
+func modelOffers(q api.Question, market *policy.Market) (all []int64, most int64) {
+	all, most = modelLevels(q), epsilonMost
 	if market == nil {
 		return all, most
 	}
@@ -550,10 +550,10 @@ func offersOnPaper(q api.Question, market *policy.Market) (all []int64, most int
 
 const epsilonMost = int64(1) << 60
 
-// orLess adds to a refusal the largest ε on offer that would do. Of all ε, budgets allow those
-// above the current level up to one, or none.
-func (c *paperChain) orLess(r *api.Refusal, q api.Question, market *policy.Market, would func(e int64) bool) {
-	tries, most := offersOnPaper(q, market)
+// orLess adds to a refusal the largest ε on offer that is possible. Budgets allow all ε above the
+// current level up to one, or none.
+func (c *modelChain) orLess(r *api.Refusal, q api.Question, market *policy.Market, would func(e int64) bool) {
+	tries, most := modelOffers(q, market)
 	if tries == nil {
 		most, current := min(most, r.Asked.Nano()-1), c.current()
 		over := sort.Search(int(max(0, most-current)), func(n int) bool { return !would(current + 1 + int64(n)) })
@@ -572,8 +572,8 @@ func orMost(r *api.Refusal, all []int64) {
 	}
 }
 
-// bears tells whether a chain gets to a level, or has it, with a truth or without.
-func (m *paper) bears(p *person, w wish, truth bool) bool {
+// bears returns whether a chain can reach a level, or has it, with a true value or without.
+func (m *model) bears(p *person, w wish, truth bool) bool {
 	c := p.chains[w.question]
 	switch {
 	case m.full(c, w) != nil:
@@ -590,8 +590,8 @@ func (m *paper) bears(p *person, w wish, truth bool) bool {
 	return m.budget(p, c, w, w.e-c.current(), w.e) == nil
 }
 
-// orLess says what the host could ask for of an object instead.
-func (m *paper) orLess(r *api.Refusal, p *person, q api.Question, w wish, truth bool) *api.Refusal {
+// orLess returns a refusal with the host's alternative.
+func (m *model) orLess(r *api.Refusal, p *person, q api.Question, w wish, truth bool) *api.Refusal {
 	p.chains[q.Name].orLess(r, q, nil, func(e int64) bool {
 		w.e = e
 		return m.bears(p, w, truth)
@@ -599,8 +599,8 @@ func (m *paper) orLess(r *api.Refusal, p *person, q api.Question, w wish, truth 
 	return r
 }
 
-// orLess says what a buyer could ask for instead.
-func (t *paperTrade) orLess(m *paper, r *api.Refusal, orders int64, truth bool) *api.Refusal {
+// orLess returns a refusal with the buyer's alternative.
+func (t *modelTrade) orLess(m *model, r *api.Refusal, orders int64, truth bool) *api.Refusal {
 	p, c := m.people[r.Object], m.chain(t.Question, r.Object)
 	switch market := c.rule.terms; {
 	case market == nil, r.Reason == api.BuyerRefused, r.Reason == api.SaleClosed:
@@ -614,15 +614,15 @@ func (t *paperTrade) orLess(m *paper, r *api.Refusal, orders int64, truth bool) 
 	return r
 }
 
-// orLess says at which ε a query could be asked so that an object is not left out: what is known of
-// the whole panel is there for all.
-func (m *paper) lessOfAnswer(refusal *api.Refusal, r api.AnswerRequest, names []string, leaves, truth bool) *api.Refusal {
+// lessOfAnswer returns a refusal with the ε at which the query would include the object. What is
+// known of the whole panel is available to all.
+func (m *model) lessOfAnswer(refusal *api.Refusal, r api.AnswerRequest, names []string, leaves, truth bool) *api.Refusal {
 	var all []int64
 	_, known := m.answered(r, names, false)
 	for _, a := range known {
 		all = append(all, a.e)
 	}
-	least := int64(0) // above which nothing is known that left somebody out
+	least := int64(0) // above this, no known answer excluded an object
 	if _, others := m.answered(r, names, true); r.Partial && len(others) > 0 {
 		least = others[len(others)-1].e
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// The market on paper.
+// The model of the market.
 
-// dealStatus says what became of a deal.
+// dealStatus is the state of a deal.
 type dealStatus int
 
 const (
@@ -25,22 +25,22 @@ const (
 	dealCancelled
 )
 
-// paperDeal is a reservation or a sale.
-type paperDeal struct {
+// modelDeal is a reservation or a sale.
+type modelDeal struct {
 	api.Order
 	status     dealStatus
-	promised   map[string]int64 // of a reservation, by object
-	under      map[string]rule  // likewise, whose prices were promised
+	promised   map[string]int64 // for a reservation, by object
+	under      map[string]rule  // likewise, the rules whose prices were promised
 	expires    time.Time
 	granted    api.Reservation
-	gone       int // of those reserved, who were forgotten
+	gone       int // the number of reserved objects that were forgotten
 	sale       api.Sale
 	deliveries []api.Delivery // without the values
 }
 
-// forget destroys what a deal says of somebody.
-func (d *paperDeal) forget(name string) {
-	d.sale.Refused, d.granted.Refused = without1(d.sale.Refused, name), without1(d.granted.Refused, name)
+// forget removes an object from a deal.
+func (d *modelDeal) forget(name string) {
+	d.sale.Refused, d.granted.Refused = withoutRefusals(d.sale.Refused, name), withoutRefusals(d.granted.Refused, name)
 	for i, one := range d.deliveries {
 		if one.Object == name {
 			d.deliveries[i] = api.Delivery{Response: api.Response{Question: one.Question, Epsilon: one.Epsilon}, Price: one.Price, Sold: one.Sold, Sale: one.Sale, Channel: one.Channel, Erased: true}
@@ -53,12 +53,12 @@ func (d *paperDeal) forget(name string) {
 	delete(d.promised, name)
 }
 
-func (d *paperDeal) holds(at time.Time) bool {
+func (d *modelDeal) holds(at time.Time) bool {
 	return d.status == dealReserved && at.Before(d.expires)
 }
 
-// reservation returns a deal that was reserved as it is listed.
-func (d *paperDeal) reservation(at time.Time) api.Reservation {
+// reservation returns a reserved deal as it is listed.
+func (d *modelDeal) reservation(at time.Time) api.Reservation {
 	r := d.granted
 	switch {
 	case d.status == dealSold:
@@ -72,7 +72,7 @@ func (d *paperDeal) reservation(at time.Time) api.Reservation {
 }
 
 // closed returns why a reservation is not open, or nil.
-func (d *paperDeal) closed(at time.Time) error {
+func (d *modelDeal) closed(at time.Time) error {
 	e := &api.ReservationError{Number: d.granted.Number, State: d.reservation(at).State}
 	switch e.State {
 	case "open":
@@ -85,20 +85,20 @@ func (d *paperDeal) closed(at time.Time) error {
 	return e
 }
 
-func (d *paperDeal) epsilon() int64 { return d.Epsilon.Nano() }
+func (d *modelDeal) epsilon() int64 { return d.Epsilon.Nano() }
 
-// paperTrade is an order being looked at.
-type paperTrade struct {
+// modelTrade is an order under consideration.
+type modelTrade struct {
 	api.Order
 	question api.Question
 	reserves bool // it becomes a reservation
-	lines    []paperLine
+	lines    []modelLine
 	refused  []api.Refusal
 }
 
-type paperLine struct {
+type modelLine struct {
 	name        string
-	chain       *paperChain
+	chain       *modelChain
 	verdict     verdict
 	method      string
 	held, price int64
@@ -110,20 +110,19 @@ type consent struct {
 	partial bool
 	most    *int64
 	id      string // of a quote
-	quoted  paperQuote
+	quoted  modelQuote
 }
 
-// paperQuote is what the ID of a quote stands for: what is offered, and of whom, and under which
-// policies.
-type paperQuote struct{ offer, people, under string }
+// modelQuote is the meaning of the ID of a quote: the offer, its objects, and their policies.
+type modelQuote struct{ offer, people, under string }
 
-// trade looks at an order, a new one or one that was reserved.
-func (m *paper) trade(o api.Order, reserved *paperDeal) (*paperTrade, error) {
-	return m.survey(&paperTrade{Order: o}, reserved)
+// trade evaluates an order, a new one or one that was reserved.
+func (m *model) trade(o api.Order, reserved *modelDeal) (*modelTrade, error) {
+	return m.survey(&modelTrade{Order: o}, reserved)
 }
 
-// survey looks at the objects of an order.
-func (m *paper) survey(t *paperTrade, reserved *paperDeal) (*paperTrade, error) {
+// survey evaluates the objects of an order.
+func (m *model) survey(t *modelTrade, reserved *modelDeal) (*modelTrade, error) {
 	o := t.Order
 	var err error
 	if t.question, err = m.question(o.Question); err != nil {
@@ -147,15 +146,15 @@ func (m *paper) survey(t *paperTrade, reserved *paperDeal) (*paperTrade, error) 
 	return t, nil
 }
 
-// line says what an order means for one object. What was reserved is not held against the terms
-// again, and comes before what others have reserved. Whoever has withdrawn since is out of it.
-func (m *paper) line(t *paperTrade, name string, reserved *paperDeal) (n paperLine, refusal *api.Refusal) {
+// line evaluates an order for one object. A reserved object is not checked against the terms again,
+// and has priority over later reservations. An object that withdrew since is excluded.
+func (m *model) line(t *modelTrade, name string, reserved *modelDeal) (n modelLine, refusal *api.Refusal) {
 	e := t.Epsilon.Nano()
-	if refusal = m.look(t.Question, name, e); refusal != nil {
+	if refusal = m.excluded(t.Question, name, e); refusal != nil {
 		return n, refusal
 	}
 	c := m.chain(t.Question, name)
-	n = paperLine{name: name, chain: c, held: c.heldBy(t.Buyer)}
+	n = modelLine{name: name, chain: c, held: c.heldBy(t.Buyer)}
 	switch {
 	case reserved == nil:
 		refusal = m.terms(c, t, name)
@@ -196,7 +195,7 @@ func (m *paper) line(t *paperTrade, name string, reserved *paperDeal) (n paperLi
 }
 
 // paidBy returns what a buyer has paid for the levels of a chain.
-func (c *paperChain) paidBy(buyer string) (sum int64) {
+func (c *modelChain) paidBy(buyer string) (sum int64) {
 	for _, l := range c.levels {
 		if i := slices.Index(l.holders, buyer); i >= 0 {
 			sum += l.paid[i]
@@ -205,8 +204,8 @@ func (c *paperChain) paidBy(buyer string) (sum int64) {
 	return sum
 }
 
-// orders returns how many buyers a chain has, with this one.
-func (t *paperTrade) orders(c *paperChain) int64 {
+// orders returns the number of buyers of a chain, including this one.
+func (t *modelTrade) orders(c *modelChain) int64 {
 	if c.heldBy(t.Buyer) == 0 {
 		return c.buyers() + 1
 	}
@@ -214,7 +213,7 @@ func (t *paperTrade) orders(c *paperChain) int64 {
 }
 
 // heldBy returns the highest level of a chain that a buyer has bought.
-func (c *paperChain) heldBy(buyer string) (top int64) {
+func (c *modelChain) heldBy(buyer string) (top int64) {
 	for e, l := range c.levels {
 		if slices.Contains(l.holders, buyer) {
 			top = max(top, e)
@@ -223,8 +222,8 @@ func (c *paperChain) heldBy(buyer string) (top int64) {
 	return top
 }
 
-// buyers returns how many have bought of a chain.
-func (c *paperChain) buyers() int64 {
+// buyers returns the number of buyers of a chain.
+func (c *modelChain) buyers() int64 {
 	all := map[string]bool{}
 	for _, l := range c.levels {
 		for _, buyer := range l.holders {
@@ -234,9 +233,9 @@ func (c *paperChain) buyers() int64 {
 	return int64(len(all))
 }
 
-// terms says why the terms of sale do not let a buyer have a level. What a buyer holds it may have
-// again.
-func (m *paper) terms(c *paperChain, t *paperTrade, name string) *api.Refusal {
+// terms returns the refusal if the terms of sale do not allow a buyer a level. A buyer may always
+// have again what it holds.
+func (m *model) terms(c *modelChain, t *modelTrade, name string) *api.Refusal {
 	r := &api.Refusal{Object: name, Asked: t.Epsilon, Remedy: "nothing"}
 	var holders []string
 	if l := c.levels[t.Epsilon.Nano()]; l != nil {
@@ -257,7 +256,7 @@ func (m *paper) terms(c *paperChain, t *paperTrade, name string) *api.Refusal {
 	case !market.From.IsZero() && m.now().Before(market.From):
 		r.Reason, r.Remedy = api.SaleClosed, "waiting"
 	case !market.Until.IsZero() && !m.now().Before(market.Until):
-		r.Reason = api.SaleClosed // for good: the log's time, by which windows go, does not run back
+		r.Reason = api.SaleClosed // for good: the log's time does not go back
 	case market.Holders > 0:
 		return m.crowded(r, t, market, holders)
 	default:
@@ -266,8 +265,9 @@ func (m *paper) terms(c *paperChain, t *paperTrade, name string) *api.Refusal {
 	return r
 }
 
-// crowded says whether as many others as may hold a level do, or have reserved it.
-func (m *paper) crowded(r *api.Refusal, t *paperTrade, market *policy.Market, holders []string) *api.Refusal {
+// crowded returns the refusal if the maximum number of other buyers hold a level, or have reserved
+// it.
+func (m *model) crowded(r *api.Refusal, t *modelTrade, market *policy.Market, holders []string) *api.Refusal {
 	all := map[string]bool{}
 	for _, buyer := range holders {
 		all[buyer] = true
@@ -286,15 +286,15 @@ func (m *paper) crowded(r *api.Refusal, t *paperTrade, market *policy.Market, ho
 	return r
 }
 
-func (t *paperTrade) price() (sum int64) {
+func (t *modelTrade) price() (sum int64) {
 	for _, n := range t.lines {
 		sum += n.price
 	}
 	return sum
 }
 
-// quote is the offer without its ID.
-func (t *paperTrade) quote() api.Quote {
+// quote returns the offer without its ID.
+func (t *modelTrade) quote() api.Quote {
 	q := api.Quote{Offer: api.Offer{Buyer: t.Buyer, Question: t.Question, Epsilon: t.Epsilon, Price: t.price(), Currency: "EUR", Objects: uint64(len(t.lines))}, Sums: sumsOf(t.refused)}
 	q.Refused, q.Unlisted = firstListed(t.refused)
 	for _, n := range t.lines {
@@ -315,8 +315,8 @@ func (t *paperTrade) quote() api.Quote {
 	return q
 }
 
-// stands is what the ID of a quote stands for.
-func (m *paper) stands(t *paperTrade) (q paperQuote) {
+// quoteMeaning returns the meaning of the ID of a quote.
+func (m *model) quoteMeaning(t *modelTrade) (q modelQuote) {
 	q.offer = t.offer()
 	for _, name := range m.members(t.Question, t.Objects) {
 		under := "nothing"
@@ -329,15 +329,15 @@ func (m *paper) stands(t *paperTrade) (q paperQuote) {
 	return q
 }
 
-// termsChanged tells whether a quote was about the same people as the order is now, under other
+// termsChanged returns whether a quote was about the same objects as the order now, under other
 // policies.
-func (m *paper) termsChanged(c consent, t *paperTrade) bool {
-	now := m.stands(t)
+func (m *model) termsChanged(c consent, t *modelTrade) bool {
+	now := m.quoteMeaning(t)
 	return c.id != "" && c.quoted.people == now.people && c.quoted.under != now.under
 }
 
-// offer is what an order comes to.
-func (t *paperTrade) offer() string {
+// offer returns the totals of an order.
+func (t *modelTrade) offer() string {
 	text := fmt.Sprintf("%q %q %s:", t.Buyer, t.Question, t.Epsilon)
 	for _, n := range t.lines {
 		text += fmt.Sprintf(" %q for %d", n.name, n.price)
@@ -348,9 +348,9 @@ func (t *paperTrade) offer() string {
 	return text
 }
 
-// accept says why the buyer does not agree to what the order has become. Another quote would not
-// help who is bound to one against a lack of truths.
-func (m *paper) accept(t *paperTrade, c consent) error {
+// accept returns the error if the buyer does not agree to what the order has become. Another quote
+// does not help if true values are missing.
+func (m *model) accept(t *modelTrade, c consent) error {
 	untold := slices.DeleteFunc(slices.Clone(t.refused), func(r api.Refusal) bool { return r.Reason != api.NoTruth })
 	switch {
 	case len(t.refused) > 0 && !c.partial, len(t.lines) == 0:
@@ -365,14 +365,14 @@ func (m *paper) accept(t *paperTrade, c consent) error {
 	return nil
 }
 
-// drop refuses objects for which the host has no truth.
-func (t *paperTrade) drop(untold []api.Refusal) {
+// drop refuses objects for which the host has no true value.
+func (t *modelTrade) drop(untold []api.Refusal) {
 	t.refused = byObject(append(t.refused, untold...))
-	t.lines = slices.DeleteFunc(t.lines, func(n paperLine) bool { return isAmong(untold)(n.name) })
+	t.lines = slices.DeleteFunc(t.lines, func(n modelLine) bool { return isAmong(untold)(n.name) })
 }
 
-// customer returns a buyer, and names it if it is new.
-func (m *paper) customer(name string) *api.BuyerState {
+// customer returns a buyer, and adds it if it is new.
+func (m *model) customer(name string) *api.BuyerState {
 	i := slices.IndexFunc(m.buyers, func(b *api.BuyerState) bool { return b.Buyer == name })
 	if i < 0 {
 		m.write("buyer", "")
@@ -381,10 +381,10 @@ func (m *paper) customer(name string) *api.BuyerState {
 	return m.buyers[i]
 }
 
-func (m *paper) sell(t *paperTrade, reserved *paperDeal, c consent, h host) (*paperDeal, error) {
+func (m *model) sell(t *modelTrade, reserved *modelDeal, c consent, h host) (*modelDeal, error) {
 	before := c
 	if c.partial {
-		before.most = nil // those without a truth will cost nothing
+		before.most = nil // objects without a true value will cost nothing
 	}
 	if err := m.accept(t, before); err != nil {
 		return nil, err
@@ -412,7 +412,7 @@ func (m *paper) sell(t *paperTrade, reserved *paperDeal, c consent, h host) (*pa
 	buyer := m.customer(t.Buyer)
 	m.bind(h, t.question, without(needy, untold)...)
 	if d == nil {
-		d, named = &paperDeal{Order: t.Order}, t.Objects
+		d, named = &modelDeal{Order: t.Order}, t.Objects
 		d.sale.Number, d.sale.Ordinal = uint64(len(m.deals))+1, m.ordinal(t.Buyer)
 		m.deals = append(m.deals, d)
 	} else {
@@ -426,8 +426,8 @@ func (m *paper) sell(t *paperTrade, reserved *paperDeal, c consent, h host) (*pa
 	return d, nil
 }
 
-// ordinal returns the place that the next deal of a buyer gets among those of the buyer.
-func (m *paper) ordinal(buyer string) (n uint64) {
+// ordinal returns the number of the next deal among those of its buyer.
+func (m *model) ordinal(buyer string) (n uint64) {
 	for _, d := range m.deals {
 		if d.Buyer == buyer {
 			n++
@@ -436,8 +436,8 @@ func (m *paper) ordinal(buyer string) (n uint64) {
 	return n + 1
 }
 
-// deliver hands the responses over.
-func (m *paper) deliver(d *paperDeal, t *paperTrade, h host) {
+// deliver delivers the responses.
+func (m *model) deliver(d *modelDeal, t *modelTrade, h host) {
 	q := t.quote()
 	d.status = dealSold
 	d.sale = api.Sale{Number: d.sale.Number, Ordinal: d.sale.Ordinal, Offer: q.Offer, Refund: d.sale.Refund, Refused: t.refused, Time: m.now()}
@@ -459,8 +459,8 @@ func (m *paper) deliver(d *paperDeal, t *paperTrade, h host) {
 	}
 }
 
-func (m *paper) reserve(o api.Order, c consent, during time.Duration) (*paperDeal, error) {
-	t, err := m.survey(&paperTrade{Order: o, reserves: true}, nil)
+func (m *model) reserve(o api.Order, c consent, during time.Duration) (*modelDeal, error) {
+	t, err := m.survey(&modelTrade{Order: o, reserves: true}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -468,7 +468,7 @@ func (m *paper) reserve(o api.Order, c consent, during time.Duration) (*paperDea
 		return nil, err
 	}
 	q := t.quote()
-	d := &paperDeal{Order: t.Order, status: dealReserved, promised: map[string]int64{}, under: map[string]rule{}, expires: m.now().Add(during)}
+	d := &modelDeal{Order: t.Order, status: dealReserved, promised: map[string]int64{}, under: map[string]rule{}, expires: m.now().Add(during)}
 	d.granted = api.Reservation{
 		Number: uint64(len(m.deals)) + 1, Ordinal: m.ordinal(t.Buyer), State: "open", Buyer: q.Buyer, Question: q.Question, Epsilon: q.Epsilon, Price: q.Price, Currency: q.Currency,
 		Objects: q.Objects, Refused: t.refused, Key: c.key, Expires: d.expires, First: m.next(),
@@ -486,8 +486,8 @@ func (m *paper) reserve(o api.Order, c consent, during time.Duration) (*paperDea
 	return d, nil
 }
 
-// reservation returns one that was neither sold nor cancelled.
-func (m *paper) reservation(number uint64) (*paperDeal, error) {
+// reservation returns a reservation that was neither captured nor cancelled.
+func (m *model) reservation(number uint64) (*modelDeal, error) {
 	if number == 0 || number > uint64(len(m.deals)) {
 		return nil, api.ErrUnknown
 	}
@@ -501,7 +501,7 @@ func (m *paper) reservation(number uint64) (*paperDeal, error) {
 	return nil, d.closed(m.now())
 }
 
-func (m *paper) commit(number uint64, c consent, h host) (*paperDeal, error) {
+func (m *model) commit(number uint64, c consent, h host) (*modelDeal, error) {
 	d, err := m.reservation(number)
 	if err == nil {
 		err = d.closed(m.now())
@@ -510,7 +510,7 @@ func (m *paper) commit(number uint64, c consent, h host) (*paperDeal, error) {
 		return nil, err
 	}
 	if d.gone > 0 && (!c.partial || len(d.Objects) == 0) {
-		// Nobody knows any more who it was.
+		// The names are no longer known.
 		return nil, refusedError(d.Question, slices.Repeat([]api.Refusal{{Reason: api.Withdrawn, Asked: d.Epsilon, Remedy: "nothing"}}, d.gone))
 	}
 	t, err := m.trade(d.Order, d)
@@ -520,8 +520,8 @@ func (m *paper) commit(number uint64, c consent, h host) (*paperDeal, error) {
 	return m.sell(t, d, c, h)
 }
 
-// cancel settles a reservation for good, also one that has expired.
-func (m *paper) cancel(number uint64) error {
+// cancel settles a reservation for good, even one that has expired.
+func (m *model) cancel(number uint64) error {
 	d, err := m.reservation(number)
 	if err != nil {
 		return err
@@ -532,18 +532,18 @@ func (m *paper) cancel(number uint64) error {
 	return nil
 }
 
-// Who takes part, and on which terms, on paper.
+// Enrollment and terms in the model.
 
 // agreement is what is wanted for an object.
 type agreement struct {
 	under   rule
-	keeps   bool // the policy that there is
+	keeps   bool // keep the current policy
 	cap     int64
-	was     int64 // if it is not 0: a cap that is another one by now stays
+	was     int64 // if not 0: if the cap is no longer this, it stays
 	consent string
 }
 
-func (m *paper) enrol(r api.EnrollRequest, of func(string) agreement) (out api.EnrollResult, err error) {
+func (m *model) enrol(r api.EnrollRequest, of func(string) agreement) (out api.EnrollResult, err error) {
 	q, err := m.question(r.Question)
 	if err != nil {
 		return out, err
@@ -583,22 +583,22 @@ func (m *paper) enrol(r api.EnrollRequest, of func(string) agreement) (out api.E
 	return out, nil
 }
 
-// definePolicy adds a policy to the log, if it is not there.
-func (m *paper) definePolicy(of rule) {
+// definePolicy adds a policy to the log, if it is new.
+func (m *model) definePolicy(of rule) {
 	if text := of.policy.String(); text != "" && !m.policies[text] {
 		m.policies[text] = true
 		m.write("policy", "")
 	}
 }
 
-// begin enrols one object, or lets it come back with everything it has spent.
-func (m *paper) begin(q api.Question, name string, want agreement) {
+// begin enrolls one object, or lets it return with everything it has spent.
+func (m *model) begin(q api.Question, name string, want agreement) {
 	if m.people[name] == nil {
-		m.people[name] = &person{cap: want.cap, chains: map[string]*paperChain{}}
+		m.people[name] = &person{cap: want.cap, chains: map[string]*modelChain{}}
 	}
 	c := m.chain(q.Name, name)
 	if c == nil {
-		c = &paperChain{rule: want.under, levels: map[int64]*paperLevel{}}
+		c = &modelChain{rule: want.under, levels: map[int64]*modelLevel{}}
 		c.noise, _ = m.noiseOf(q)
 		m.people[name].chains[q.Name] = c
 	}
@@ -606,7 +606,7 @@ func (m *paper) begin(q api.Question, name string, want agreement) {
 	m.write("enrolled", name)
 }
 
-// orAll is a policy of which the zero value says that only the cap binds.
+// orAll returns a policy whose zero value means that only the cap limits.
 func orAll(p policy.Policy) policy.Policy {
 	if p.IsZero() {
 		return policy.Fixed(privacy.MaxEpsilon())
@@ -614,8 +614,8 @@ func orAll(p policy.Policy) policy.Policy {
 	return p
 }
 
-// more says what other terms may allow beyond those that there are, "" if nothing.
-func (m *paper) more(now, to rule, limit, cap int64) string {
+// more returns what other terms may allow beyond the current ones, "" if nothing.
+func (m *model) more(now, to rule, limit, cap int64) string {
 	var texts []string
 	if limit < cap {
 		texts = append(texts, fmt.Sprintf("the cap would be ε=%s, and is ε=%s", epsilonOf(cap), epsilonOf(limit)))
@@ -643,8 +643,8 @@ func higher(to, now rule, from time.Time) (at time.Time, orders int64, is bool) 
 	return at, 0, false
 }
 
-// termsOf says what an agreement changes of a chain: nothing, something, or why it is refused.
-func (m *paper) termsOf(name string, c *paperChain, limit int64, want agreement) (to rule, cap int64, changes bool, refusal *api.Refusal) {
+// termsOf returns what an agreement changes of a chain: nothing, something, or the refusal.
+func (m *model) termsOf(name string, c *modelChain, limit int64, want agreement) (to rule, cap int64, changes bool, refusal *api.Refusal) {
 	to, cap = c.rule, limit
 	if !want.keeps {
 		to = want.under
@@ -665,7 +665,7 @@ func (m *paper) termsOf(name string, c *paperChain, limit int64, want agreement)
 	return to, cap, true, nil
 }
 
-func (m *paper) changeTerms(r api.ChangeTermsRequest, of func(string) agreement) (out api.ChangeTermsResult, err error) {
+func (m *model) changeTerms(r api.ChangeTermsRequest, of func(string) agreement) (out api.ChangeTermsResult, err error) {
 	if _, err := m.question(r.Question); err != nil {
 		return out, err
 	}
@@ -706,7 +706,7 @@ func (m *paper) changeTerms(r api.ChangeTermsRequest, of func(string) agreement)
 // The moves.
 
 func (one moveReturn) play(g *game) {
-	if c := g.paper.chain(one.Question, one.Object); c != nil {
+	if c := g.model.chain(one.Question, one.Object); c != nil {
 		g.enrol(api.EnrollRequest{Key: g.key(), Question: one.Question, Objects: []string{one.Object}, Policy: c.rule.policy}, func(string) agreement { return agreement{under: c.rule} })
 	}
 }
@@ -729,8 +729,8 @@ func (one moveEnroll) play(g *game) {
 }
 
 func (g *game) enrol(r api.EnrollRequest, of func(string) agreement) {
-	want, refused := g.paper.enrol(r, of)
-	demand(g, r, Book.Enroll, want, refused,
+	want, refused := g.model.enrol(r, of)
+	checkRequest(g, r, LedgerAPI.Enroll, want, refused,
 		func(r *api.EnrollRequest) {
 			if r.Cap = epsilonOf(7 + r.Cap.Nano()%7); r.Terms != nil {
 				given, limit := r.Terms, r.Cap
@@ -757,8 +757,8 @@ func (one moveTerms) play(g *game) {
 		g.wantError(check.Err(g.ledger.ChangeTerms(g.Context(), r)), api.ErrInvalid)
 		return
 	}
-	result, refused := g.paper.changeTerms(r, func(string) agreement { return want })
-	demand(g, r, Book.ChangeTerms, result, refused,
+	result, refused := g.model.changeTerms(r, func(string) agreement { return want })
+	checkRequest(g, r, LedgerAPI.ChangeTerms, result, refused,
 		func(r *api.ChangeTermsRequest) { r.Cap = epsilonOf(7 + r.Cap.Nano()%7) },
 		func(r *api.ChangeTermsRequest) { r.Objects = append([]string{"zoe"}, r.Objects...) },
 		func(r *api.ChangeTermsRequest) { r.Policy = new(fixedRule(7).policy) },
@@ -782,18 +782,18 @@ func (one moveReconcile) table() iter.Seq2[api.Member, error] {
 
 func (one moveReconcile) play(g *game) {
 	r := api.ReconcileRequest{Members: one.table(), Withdraw: one.Withdraw, DryRun: one.Dry}
-	kept := g.paper
+	kept := g.model
 	if one.Dry {
-		g.paper = kept.clone()
+		g.model = kept.clone()
 	}
 	expected := -1
 	if one.Expected {
-		expected = len(g.paper.missing(one))
+		expected = len(g.model.missing(one))
 		r.Gone = expected
 	}
-	want, refused := g.paper.reconcile(one, expected)
+	want, refused := g.model.reconcile(one, expected)
 	if one.Dry {
-		g.paper = kept
+		g.model = kept
 	}
 	got, err := g.ledger.Reconcile(g.Context(), r)
 	var gone, goneOnPaper *api.GoneError
@@ -809,7 +809,7 @@ func (one moveReconcile) play(g *game) {
 		g.wantError(err, refused)
 		return
 	}
-	if refused == nil && err == nil && leavesAll(want) { // nothing is written, also by a clock that is wrong
+	if refused == nil && err == nil && leavesAll(want) { // nothing is written, even with a wrong clock
 		g.same("the reconciliation", got, want)
 		return
 	}
@@ -817,7 +817,7 @@ func (one moveReconcile) play(g *game) {
 		return
 	}
 	g.same("the reconciliation", got, want)
-	again, err := g.ledger.Reconcile(g.Context(), r) // there is nothing left to do
+	again, err := g.ledger.Reconcile(g.Context(), r) // nothing is left to do
 	check.Must(g, err)
 	for _, q := range again.Questions {
 		check.Need(g, q.New.Count+q.Changed.Count+again.Withdrawn == 0,
@@ -828,7 +828,7 @@ func (one moveReconcile) play(g *game) {
 	}
 }
 
-// leavesAll tells whether there is nothing to do.
+// leavesAll returns whether there is nothing to do.
 func leavesAll(r api.ReconcileResult) bool {
 	n := r.Withdrawn
 	for _, q := range r.Questions {
@@ -837,8 +837,8 @@ func leavesAll(r api.ReconcileResult) bool {
 	return n == 0
 }
 
-// rowsAbout returns the rows about somebody, in the order of questions.
-func (one moveReconcile) rowsAbout(m *paper, name string) (all []row) {
+// rowsAbout returns the rows about an object, in the order of questions.
+func (one moveReconcile) rowsAbout(m *model, name string) (all []row) {
 	for _, q := range m.questions {
 		for _, r := range one.Rows {
 			if r.Object == name && r.Question == q.Name {
@@ -858,8 +858,8 @@ func (p *person) takesPart() bool {
 	return false
 }
 
-// missing returns who takes part in something and has no row, in order.
-func (m *paper) missing(one moveReconcile) (names []string) {
+// missing returns the objects that take part and have no row, in order.
+func (m *model) missing(one moveReconcile) (names []string) {
 	for _, name := range SortedKeys(m.people) {
 		if m.people[name].takesPart() && len(one.rowsAbout(m, name)) == 0 {
 			names = append(names, name)
@@ -870,8 +870,8 @@ func (m *paper) missing(one moveReconcile) (names []string) {
 
 func named(l *api.NameList, name string) { l.Count, l.First = l.Count+1, append(l.First, name) }
 
-// reconcile brings the paper in line with a table.
-func (m *paper) reconcile(one moveReconcile, expected int) (out api.ReconcileResult, err error) {
+// reconcile changes the model to match a table.
+func (m *model) reconcile(one moveReconcile, expected int) (out api.ReconcileResult, err error) {
 	gone, present := m.missing(one), 0
 	for _, p := range m.people {
 		if p.takesPart() {
@@ -886,14 +886,14 @@ func (m *paper) reconcile(one moveReconcile, expected int) (out api.ReconcileRes
 		return results[question]
 	}
 	todo := newReconciling()
-	everybody := map[string]bool{}
+	all := map[string]bool{}
 	for name := range m.people {
-		everybody[name] = true
+		all[name] = true
 	}
 	for _, r := range one.Rows {
-		everybody[r.Object] = true
+		all[r.Object] = true
 	}
-	for _, name := range SortedKeys(everybody) {
+	for _, name := range SortedKeys(all) {
 		if err := m.compareRows(name, one.rowsAbout(m, name), in, todo); err != nil {
 			return out, err
 		}
@@ -912,7 +912,7 @@ func (m *paper) reconcile(one moveReconcile, expected int) (out api.ReconcileRes
 			out.Questions = append(out.Questions, *results[q.Name])
 		}
 	}
-	if err := m.carryOut(todo); err != nil {
+	if err := m.execute(todo); err != nil {
 		return out, err
 	}
 	if one.Withdraw && len(gone) > 0 {
@@ -934,8 +934,8 @@ func newReconciling() *reconciling {
 	return &reconciling{map[string][]string{}, map[string][]string{}, map[string][]string{}, map[[2]string]agreement{}, map[[2]string]agreement{}}
 }
 
-// compareRows compares somebody with the rows about it.
-func (m *paper) compareRows(name string, rows []row, in func(string) *api.Reconciled, todo *reconciling) error {
+// compareRows compares an object with its rows.
+func (m *model) compareRows(name string, rows []row, in func(string) *api.Reconciled, todo *reconciling) error {
 	p, limit := m.people[name], int64(0)
 	if p != nil {
 		limit = p.cap
@@ -994,15 +994,15 @@ func (m *paper) compareRows(name string, rows []row, in func(string) *api.Reconc
 	return nil
 }
 
-// hasNoise tells whether chains of a question can begin.
-func (m *paper) hasNoise(question string) bool {
+// hasNoise returns whether chains of a question can begin.
+func (m *model) hasNoise(question string) bool {
 	q, _ := m.question(question)
 	_, err := m.noiseOf(q)
 	return err == nil
 }
 
-// carryOut does what is to be done, in one part.
-func (m *paper) carryOut(todo *reconciling) error {
+// execute does what is to be done, in one part.
+func (m *model) execute(todo *reconciling) error {
 	for _, step := range []func(q string) error{
 		func(q string) error { return m.changeAll(q, todo.change[q], todo) },
 		func(q string) error {
@@ -1022,7 +1022,7 @@ func (m *paper) carryOut(todo *reconciling) error {
 	return nil
 }
 
-func (m *paper) changeAll(q string, names []string, todo *reconciling) error {
+func (m *model) changeAll(q string, names []string, todo *reconciling) error {
 	if len(names) == 0 {
 		return nil
 	}

@@ -16,31 +16,31 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// The ledger on paper: what the documentation says of it, in plain integers, with maps for memory.
+// The model of the ledger: what the documentation says, with plain integers and maps.
 
-type paper struct {
-	clock     time.Time // of the host
-	confirmed time.Time // up to which somebody has confirmed it
+type model struct {
+	clock     time.Time // the host's clock
+	confirmed time.Time // the time up to which the clock is confirmed
 	opened    opening   // how the ledger was opened
 	truthKey  bool      // the ledger has one
-	keyed     bool      // it was opened with it: chains are bound to the truth they begin with
-	noiseKeys []string  // that the ledger has seen
+	keyed     bool      // it was opened with the key: chains are bound to their first true value
+	noiseKeys []string  // keys that the ledger has recorded
 	log       []entry
-	births    []int // of each event, a number that no other event has, nor ever had
-	serial    *int  // the last such number, of this paper and all copies of it
+	births    []int // for each event, a unique serial number
+	serial    *int  // the last serial number of this model and all its copies
 	questions []api.Question
-	policies  map[string]bool // those in the log, by their text
+	policies  map[string]bool // policies in the log, by their text
 	people    map[string]*person
-	about     map[string][]int // the places in the log of what was said of somebody, enrolled or not
+	about     map[string][]int // the positions in the log of events about an object
 	buyers    []*api.BuyerState
-	deals     []*paperDeal // sales and reservations; number n stands at n−1
-	answers   map[string][]*paperAnswer
-	mayName   bool     // a request named several objects, one of which needed nothing, since somebody was forgotten
-	asked     []string // whose truth the host was asked for
-	turned    []string // whose truth it says is another one now
+	deals     []*modelDeal // sales and reservations; number n is at index n−1
+	answers   map[string][]*modelAnswer
+	mayName   bool     // a request named several objects, one of which needed nothing, since an object was forgotten
+	asked     []string // objects whose true values were requested
+	turned    []string // objects whose true value has changed, by the host
 }
 
-// entry is an event as far as it does not follow from anything else.
+// entry is the part of an event that does not follow from other state.
 type entry struct {
 	kind, object string
 	time         time.Time
@@ -49,54 +49,54 @@ type entry struct {
 
 type person struct {
 	cap, spent, earned int64
-	forgotten          int // the event that says so
+	forgotten          int // the number of the event that forgets it
 	left               int // the event by which it last withdrew, or was forgotten
-	chains             map[string]*paperChain
+	chains             map[string]*modelChain
 }
 
-type paperChain struct {
+type modelChain struct {
 	rule      rule
-	noise     string // the name of the key that it is drawn from; "" for chance
+	noise     string // the name of the noise key; "" for random draws
 	withdrawn bool
 	answered  int64
-	bound     string // the truth it began with, if the ledger is keyed
-	levels    map[int64]*paperLevel
+	bound     string // the true value it began with, if the ledger has a truth key
+	levels    map[int64]*modelLevel
 	began     int           // the event that began the epoch; 0 for the first
-	earlier   []*paperChain // epochs
+	earlier   []*modelChain // epochs
 }
 
-type paperLevel struct {
-	response string // "" until somebody has looked
-	truth    string // that it comes from
+type modelLevel struct {
+	response string // "" until it was read
+	truth    string // the true value from which it was drawn
 	event    int
 	holders  []string
-	paid     []int64 // by each of them, for this level
+	paid     []int64 // by each buyer, for this level
 }
 
-// usualLeap is how far the clock may be ahead of the log unless the host says otherwise.
+// usualLeap is the default limit of the clock ahead of the log.
 const usualLeap = 366 * 24 * time.Hour
 
-func newPaper() *paper {
-	m := &paper{clock: ledgertest.Begin(), serial: new(int), policies: map[string]bool{}, people: map[string]*person{}, about: map[string][]int{}, answers: map[string][]*paperAnswer{}}
+func newModel() *model {
+	m := &model{clock: ledgertest.Begin(), serial: new(int), policies: map[string]bool{}, people: map[string]*person{}, about: map[string][]int{}, answers: map[string][]*modelAnswer{}}
 	m.write("created", "")
 	return m
 }
 
-// now is the host's clock, unless that has gone back behind the log.
-func (m *paper) now() time.Time {
+// now returns the host's clock, or the log's time if that is later.
+func (m *model) now() time.Time {
 	if n := len(m.log); n > 0 && m.clock.Before(m.log[n-1].time) {
 		return m.log[n-1].time
 	}
 	return m.clock
 }
 
-// far tells whether the clock is further ahead of the log than anybody has confirmed.
-func (m *paper) far() bool {
+// far returns whether the clock is further ahead of the log than confirmed.
+func (m *model) far() bool {
 	return m.clock.Sub(m.log[len(m.log)-1].time) > usualLeap && m.clock.After(m.confirmed)
 }
 
 // closed returns why nothing can be written, or nil.
-func (m *paper) closed() error {
+func (m *model) closed() error {
 	switch {
 	case m.opened.ReadOnly:
 		return api.ErrReadOnly
@@ -107,7 +107,7 @@ func (m *paper) closed() error {
 }
 
 // write adds an event to the log and returns its number.
-func (m *paper) write(kind, object string) int {
+func (m *model) write(kind, object string) int {
 	if object != "" && kind != "forgotten" {
 		m.about[object] = append(m.about[object], len(m.log))
 	}
@@ -117,12 +117,12 @@ func (m *paper) write(kind, object string) int {
 	return len(m.log)
 }
 
-// next is the number of the next event.
-func (m *paper) next() uint64 { return uint64(len(m.log)) + 1 }
+// next returns the number of the next event.
+func (m *model) next() uint64 { return uint64(len(m.log)) + 1 }
 
-// settleList does as settle for a request with a list of objects. If one of several needed nothing,
-// what the request says of them is erased when any object is forgotten.
-func (m *paper) settleList(named []string, left ...api.Refusal) uint64 {
+// settleList is settle for a request with a list of objects. If one of several needed nothing, what
+// the request records about them is erased when any object is forgotten.
+func (m *model) settleList(named []string, left ...api.Refusal) uint64 {
 	for _, r := range left {
 		m.write("refused", r.Object)
 	}
@@ -139,9 +139,8 @@ func (m *paper) settleList(named []string, left ...api.Refusal) uint64 {
 	return m.settle(named)
 }
 
-// settle ends a request for those named, which has left some out, and returns the number of its
-// last event.
-func (m *paper) settle(named []string, left ...api.Refusal) uint64 {
+// settle ends a request for named objects, with refusals, and returns the number of its last event.
+func (m *model) settle(named []string, left ...api.Refusal) uint64 {
 	for _, r := range left {
 		m.write("refused", r.Object)
 	}
@@ -156,7 +155,7 @@ func alone(named []string) string {
 	return named[0]
 }
 
-func (m *paper) question(name string) (q api.Question, err error) {
+func (m *model) question(name string) (q api.Question, err error) {
 	i := slices.IndexFunc(m.questions, func(q api.Question) bool { return q.Name == name })
 	if i < 0 {
 		return q, api.ErrUnknown
@@ -164,16 +163,15 @@ func (m *paper) question(name string) (q api.Question, err error) {
 	return m.questions[i], nil
 }
 
-func (m *paper) chain(question, name string) *paperChain {
+func (m *model) chain(question, name string) *modelChain {
 	if p := m.people[name]; p != nil {
 		return p.chains[question]
 	}
 	return nil
 }
 
-// members returns the objects that a request is for: those named, or all who take part in a
-// question.
-func (m *paper) members(question string, named []string) []string {
+// members returns the objects of a request: those named, or all in a question.
+func (m *model) members(question string, named []string) []string {
 	if named != nil {
 		return slices.Sorted(slices.Values(named))
 	}
@@ -187,27 +185,27 @@ func (m *paper) members(question string, named []string) []string {
 	return all
 }
 
-func (c *paperChain) current() int64 {
+func (c *modelChain) current() int64 {
 	return slices.Max(append(slices.Collect(maps.Keys(c.levels)), 0))
 }
 
-func (c *paperChain) lowest() int64 { return slices.Min(slices.Collect(maps.Keys(c.levels))) }
+func (c *modelChain) lowest() int64 { return slices.Min(slices.Collect(maps.Keys(c.levels))) }
 
-func (c *paperChain) spent() int64 { return c.current() + c.answered }
+func (c *modelChain) spent() int64 { return c.current() + c.answered }
 
-// total is what all epochs have cost.
-func (c *paperChain) total() (sum int64) {
+// total returns what all epochs have cost.
+func (c *modelChain) total() (sum int64) {
 	for _, one := range c.epochs() {
 		sum += one.spent()
 	}
 	return sum
 }
 
-// epochs are the chain as it was in each epoch, and as it is.
-func (c *paperChain) epochs() []*paperChain { return append(slices.Clone(c.earlier), c) }
+// epochs returns the chain in each earlier epoch, and the current one.
+func (c *modelChain) epochs() []*modelChain { return append(slices.Clone(c.earlier), c) }
 
 // during returns the chain of the epoch that an event belongs to.
-func (c *paperChain) during(event uint64) (then *paperChain) {
+func (c *modelChain) during(event uint64) (then *modelChain) {
 	for _, one := range c.epochs() {
 		if uint64(one.began) <= event {
 			then = one
@@ -216,20 +214,20 @@ func (c *paperChain) during(event uint64) (then *paperChain) {
 	return then
 }
 
-// take adds a level: what it costs is what it raises the highest by. One below others comes from
-// the next above it, and so from what was the truth then.
-func (p *person) take(c *paperChain, e int64, event int, truth string) {
+// take adds a level. It costs what it raises the highest level by. A level below others is derived
+// from the next one above it, and so from that one's true value.
+func (p *person) take(c *modelChain, e int64, event int, truth string) {
 	for _, above := range slices.Backward(SortedKeys(c.levels)) {
 		if above > e {
 			truth = c.levels[above].truth
 		}
 	}
 	p.spent += max(0, e-c.current())
-	c.levels[e] = &paperLevel{event: event, truth: truth}
+	c.levels[e] = &modelLevel{event: event, truth: truth}
 }
 
-// look says why an object can have no part in any request, if that is so.
-func (m *paper) look(question, name string, e int64) *api.Refusal {
+// excluded returns the refusal of an object that can take part in no request, or nil.
+func (m *model) excluded(question, name string, e int64) *api.Refusal {
 	r := &api.Refusal{Object: name, Asked: epsilonOf(e), Reason: api.NotEnrolled, Remedy: "enrolling"}
 	c := m.chain(question, name)
 	if c != nil && !c.withdrawn {
@@ -245,15 +243,15 @@ func (m *paper) look(question, name string, e int64) *api.Refusal {
 type wish struct {
 	question, object string
 	e                int64
-	orders           int64 // of different buyers, that count as served
+	orders           int64 // the number of different buyers that count as served
 	buyer            string
-	reserved         bool // it comes before all others
+	reserved         bool // it has priority
 	reserves         bool // it is for a reservation
 }
 
-// assess says how an object would answer, or why not.
-func (m *paper) assess(w wish) (verdict, *api.Refusal) {
-	if r := m.look(w.question, w.object, w.e); r != nil {
+// assess returns how an object would answer, or the refusal.
+func (m *model) assess(w wish) (verdict, *api.Refusal) {
+	if r := m.excluded(w.question, w.object, w.e); r != nil {
 		return refused, r
 	}
 	p, c := m.people[w.object], m.chain(w.question, w.object)
@@ -282,31 +280,32 @@ func noNoiseKey(object string, e int64) *api.Refusal {
 	return &api.Refusal{Object: object, Reason: api.NoNoiseKey, Asked: epsilonOf(e), Remedy: "key"}
 }
 
-// lacksTruthKey tells whether nothing can be drawn from truths for want of the key. Who only reads
-// draws nothing.
-func (m *paper) lacksTruthKey() bool { return m.truthKey && !m.keyed && !m.opened.ReadOnly }
+// lacksTruthKey returns whether nothing can be drawn from true values because the key is missing. A
+// read-only ledger draws nothing.
+func (m *model) lacksTruthKey() bool { return m.truthKey && !m.keyed && !m.opened.ReadOnly }
 
 func noTruthKey(object string, e int64) *api.Refusal {
 	return &api.Refusal{Object: object, Reason: api.NoTruthKey, Asked: epsilonOf(e), Remedy: "key"}
 }
 
-// verdict says how an object answers.
+// verdict is how an object answers.
 type verdict int
 
 const (
-	drawn   verdict = iota // above the current level, from the truth
-	reused                 // recorded already
-	derived                // below the current level, without the truth
-	refused                // it can have no part in a request
+	drawn   verdict = iota // above the current level, from the true value
+	reused                 // already recorded
+	derived                // below the current level, without the true value
+	refused                // the object cannot take part
 )
 
-// budget says why an object cannot pay a cost that leaves its chain at a level: what reservations
-// hold of the chain counts under the chain's ceiling, and what they hold of all chains under the
-// cap. Ceilings are those of the clock, also when it has gone back; but what is reserved stays so.
-func (m *paper) budget(p *person, c *paperChain, w wish, cost, top int64) *api.Refusal {
+// budget returns the refusal if an object cannot pay a cost that raises its chain to a level. What
+// reservations hold of the chain counts under the chain's ceiling, and what they hold of all chains
+// under the cap. Ceilings are those at the clock's time, even if it has gone back; reservations do
+// not follow it.
+func (m *model) budget(p *person, c *modelChain, w wish, cost, top int64) *api.Refusal {
 	held, at := m.held(p, w, top), m.clock
 	if w.reserved {
-		held, at = paperHold{}, m.now()
+		held, at = modelHold{}, m.now()
 	}
 	ceiling := c.rule.ceiling(at, w.orders)
 	left := ceiling - held.plain - c.spent()
@@ -332,17 +331,17 @@ func (m *paper) budget(p *person, c *paperChain, w wish, cost, top int64) *api.R
 	return r
 }
 
-// paperHold is what reservations hold.
-type paperHold struct {
-	// Of the chain beyond a level: by buyers who hold a level of it, or ask, and by others, of whom
-	// each unlocks a share. A second of these may be cancelled, and nothing rest on it.
+// modelHold is what reservations hold.
+type modelHold struct {
+	// Of the chain beyond a level: by buyers who hold a level of it, or are ordering, and by
+	// others, each of whom unlocks a share. A second of these may be cancelled, so nothing may
+	// depend on it.
 	plain, shares int64
 	all           int64 // of all chains of the object
 }
 
-// held returns what reservations hold of an object, given that the chain asked about gets to a
-// level.
-func (m *paper) held(p *person, w wish, top int64) (out paperHold) {
+// held returns what reservations hold of an object, if the chain is raised to a level.
+func (m *model) held(p *person, w wish, top int64) (out modelHold) {
 	reach := map[string]int64{}
 	for _, d := range m.deals {
 		if !m.holdsFor(d, w.object) {
@@ -367,36 +366,36 @@ func (m *paper) held(p *person, w wish, top int64) (out paperHold) {
 	return out
 }
 
-func (m *paper) holdsFor(d *paperDeal, name string) bool {
+func (m *model) holdsFor(d *modelDeal, name string) bool {
 	_, in := d.promised[name]
 	return in && d.holds(m.now())
 }
 
-// host is what the host says when it is asked for truths.
+// host is how the host answers requests for true values.
 type host struct {
-	Lies   bool // it has changed its mind about everybody
-	Broken bool // it fails
+	IsLying  bool // all true values have changed
+	IsBroken bool // the source fails
 }
 
 var errHost = errors.New("the host fails")
 
-// truth is what the host knows. It has nothing for one of the objects.
+// truth returns the host's true value. It has none for one of the objects.
 func (h host) truth(q api.Question, name string) string {
 	if name == "mute" {
 		return ""
 	}
 	n := len(q.Name) + len(name)
-	if h.Lies {
+	if h.IsLying {
 		n++
 	}
 	return q.Values[n%2]
 }
 
-// ask asks the host, and returns refusals of those that it has no truth for, or another one than
+// ask requests true values, and returns refusals of objects without one, or with another one than
 // before.
-func (m *paper) ask(h host, q api.Question, e int64, names []string, orLess func(*api.Refusal) *api.Refusal) (untold []api.Refusal, err error) {
+func (m *model) ask(h host, q api.Question, e int64, names []string, orLess func(*api.Refusal) *api.Refusal) (untold []api.Refusal, err error) {
 	m.asked = append(m.asked, names...)
-	if h.Broken && len(names) > 0 {
+	if h.IsBroken && len(names) > 0 {
 		return nil, errHost
 	}
 	for _, name := range names {
@@ -411,15 +410,14 @@ func (m *paper) ask(h host, q api.Question, e int64, names []string, orLess func
 	return untold, nil
 }
 
-// changed tells whether the truth that the host tells is another than the one that a chain began
-// with.
-func (m *paper) changed(h host, q api.Question, name string) bool {
+// changed returns whether the host's true value is another than the one that a chain began with.
+func (m *model) changed(h host, q api.Question, name string) bool {
 	c, truth := m.chain(q.Name, name), h.truth(q, name)
 	return c.bound != "" && truth != "" && c.bound != truth
 }
 
-// bind ties chains to the truth they begin with.
-func (m *paper) bind(h host, q api.Question, names ...string) {
+// bind binds chains to the true value with which they begin.
+func (m *model) bind(h host, q api.Question, names ...string) {
 	for _, name := range names {
 		if c := m.chain(q.Name, name); m.keyed && c.bound == "" {
 			c.bound = h.truth(q, name)
@@ -439,8 +437,8 @@ func firstListed(refused []api.Refusal) (listed []api.Refusal, unlisted int) {
 	return refused[:n], len(refused) - n
 }
 
-// sumsOf counts refusals by reason, with the smallest of what the objects can have instead. The
-// most frequent reason is first; of two that are as frequent, the first by name.
+// sumsOf counts refusals by reason, with the smallest alternative of the objects. The most frequent
+// reason is first; of equally frequent ones, the first by name.
 func sumsOf(refused []api.Refusal) (sums []api.RefusalSum) {
 	byReason := map[string][]int64{}
 	for _, r := range refused {
@@ -470,11 +468,11 @@ func without(names []string, refused []api.Refusal) []string {
 
 // The requests of the host.
 
-func (m *paper) define(q api.Question) error {
+func (m *model) define(q api.Question) error {
 	old, err := m.question(q.Name)
 	switch {
 	case err != nil:
-		m.questions = append(m.questions, api.Question{Name: q.Name, Values: q.Values, Encoding: encodingOnPaper(q), Mechanism: q.Mechanism})
+		m.questions = append(m.questions, api.Question{Name: q.Name, Values: q.Values, Encoding: modelEncoding(q), Mechanism: q.Mechanism})
 		m.write("question", "")
 	case !slices.Equal(old.Values, q.Values), q.Encoding != "" && q.Encoding != old.Encoding, asJSON(old.Mechanism) != asJSON(q.Mechanism):
 		return api.ErrInvalid
@@ -483,9 +481,9 @@ func (m *paper) define(q api.Question) error {
 	return nil
 }
 
-// encodingOnPaper is what the question says or else, with a mechanism, finite and, from 21 values
-// on, unary.
-func encodingOnPaper(q api.Question) string {
+// modelEncoding returns the encoding of a question: the given one, or finite for a mechanism, or
+// unary from 21 values on.
+func modelEncoding(q api.Question) string {
 	switch {
 	case q.Encoding != "":
 		return q.Encoding
@@ -497,8 +495,8 @@ func encodingOnPaper(q api.Question) string {
 	return "direct"
 }
 
-// levelsOnPaper are the ε of a question's responses, rising; nil for all there are.
-func levelsOnPaper(q api.Question) (all []int64) {
+// modelLevels returns the ε of a question's responses, rising; nil if all are possible.
+func modelLevels(q api.Question) (all []int64) {
 	if q.Mechanism != nil {
 		for _, epsilon := range q.Mechanism.Family.Epsilons() {
 			all = append(all, epsilon.Nano())
@@ -507,16 +505,15 @@ func levelsOnPaper(q api.Question) (all []int64) {
 	return all
 }
 
-// hasLevel tells whether a question has responses at an ε.
+// hasLevel returns whether a question has responses at an ε.
 func hasLevel(q api.Question, e int64) bool {
-	levels := levelsOnPaper(q)
+	levels := modelLevels(q)
 	return levels == nil || slices.Contains(levels, e)
 }
 
-// levelsReleased returns the levels that released ceilings come to: each the highest at or below
-// one, once.
-func levelsReleased(q api.Question, due []paperStep) (out []paperStep) {
-	levels := levelsOnPaper(q)
+// levelsReleased returns the levels for released ceilings: each the highest at or below one, once.
+func levelsReleased(q api.Question, due []modelStep) (out []modelStep) {
+	levels := modelLevels(q)
 	if levels == nil {
 		return due
 	}
@@ -530,13 +527,13 @@ func levelsReleased(q api.Question, due []paperStep) (out []paperStep) {
 		}
 		if reached > top {
 			top = reached
-			out = append(out, paperStep{e: reached, at: s.at})
+			out = append(out, modelStep{e: reached, at: s.at})
 		}
 	}
 	return out
 }
 
-func (m *paper) withdraw(name string) error {
+func (m *model) withdraw(name string) error {
 	p := m.people[name]
 	if p == nil {
 		return api.ErrUnknown
@@ -548,24 +545,24 @@ func (m *paper) withdraw(name string) error {
 	return nil
 }
 
-// leave ends the part of somebody in everything.
-func (m *paper) leave(name string) {
+// leave withdraws an object from everything.
+func (m *model) leave(name string) {
 	p := m.people[name]
 	for _, c := range p.chains {
 		c.withdrawn = true
 	}
 	p.left = m.write("withdrawn", name)
 	for _, d := range m.deals {
-		delete(d.promised, name) // also when enrolled again
+		delete(d.promised, name) // even if it is enrolled again
 	}
 }
 
-// beginEpoch closes the chain of somebody, unless nothing has happened in it.
-func (m *paper) beginEpoch(question, name string) error {
+// beginEpoch ends the epoch of a chain, unless nothing has happened in it.
+func (m *model) beginEpoch(question, name string) error {
 	if _, err := m.question(question); err != nil {
 		return err
 	}
-	if refusal := m.look(question, name, 0); refusal != nil {
+	if refusal := m.excluded(question, name, 0); refusal != nil {
 		return refusedError(question, []api.Refusal{*refusal})
 	}
 	c := m.chain(question, name)
@@ -574,7 +571,7 @@ func (m *paper) beginEpoch(question, name string) error {
 			return refusedError(question, []api.Refusal{{Object: name, Reason: api.Full, Remedy: "nothing"}})
 		}
 		began := m.write("epoch", name)
-		m.people[name].chains[question] = &paperChain{rule: c.rule, levels: map[int64]*paperLevel{}, began: began, earlier: c.epochs()}
+		m.people[name].chains[question] = &modelChain{rule: c.rule, levels: map[int64]*modelLevel{}, began: began, earlier: c.epochs()}
 		for _, d := range m.deals {
 			if d.Question == question {
 				delete(d.promised, name)
@@ -585,9 +582,9 @@ func (m *paper) beginEpoch(question, name string) error {
 	return nil
 }
 
-// forget destroys what was said of somebody, and what was released. What was spent and earned
-// stays, as if all of it had been for answers.
-func (m *paper) forget(name string) error {
+// forget erases what was recorded about an object, and its responses. What it spent and earned
+// stays, as if it had all been for answers.
+func (m *model) forget(name string) error {
 	p, said := m.people[name], m.about[name]
 	if p == nil && said == nil {
 		return api.ErrUnknown
@@ -601,9 +598,9 @@ func (m *paper) forget(name string) error {
 			p.forget(event)
 		}
 	}
-	// Under which panel an answer was recorded would confirm a guess of the name.
-	maps.DeleteFunc(m.answers, func(_ string, known []*paperAnswer) bool {
-		return slices.ContainsFunc(known, func(a *paperAnswer) bool { return slices.Contains(a.panel, name) })
+	// The panel of a recorded answer could confirm a guess of the name.
+	maps.DeleteFunc(m.answers, func(_ string, known []*modelAnswer) bool {
+		return slices.ContainsFunc(known, func(a *modelAnswer) bool { return slices.Contains(a.panel, name) })
 	})
 	for _, d := range m.deals {
 		d.forget(name)
@@ -612,8 +609,8 @@ func (m *paper) forget(name string) error {
 	return nil
 }
 
-// erase leaves of events what says nothing about anybody.
-func (m *paper) erase(places []int) {
+// erase keeps of events only what does not identify an object.
+func (m *model) erase(places []int) {
 	for _, i := range places {
 		m.log[i].object, m.log[i].erased = "", true
 	}
@@ -622,16 +619,16 @@ func (m *paper) erase(places []int) {
 func (p *person) forget(event int) {
 	p.forgotten, p.left = event, event
 	for q, c := range p.chains {
-		p.chains[q] = &paperChain{rule: c.rule, withdrawn: true, answered: c.total(), levels: map[int64]*paperLevel{}, began: event}
+		p.chains[q] = &modelChain{rule: c.rule, withdrawn: true, answered: c.total(), levels: map[int64]*modelLevel{}, began: event}
 	}
 }
 
-// without1 returns refusals without those of somebody.
-func without1(refused []api.Refusal, name string) []api.Refusal {
+// withoutRefusals returns refusals without those of an object.
+func withoutRefusals(refused []api.Refusal, name string) []api.Refusal {
 	return slices.DeleteFunc(slices.Clone(refused), func(r api.Refusal) bool { return r.Object == name })
 }
 
-func (m *paper) raise(r api.RaiseRequest, h host) (out api.RaiseResult, err error) {
+func (m *model) raise(r api.RaiseRequest, h host) (out api.RaiseResult, err error) {
 	q, err := m.question(r.Question)
 	if err != nil {
 		return out, err
@@ -647,7 +644,7 @@ func (m *paper) raise(r api.RaiseRequest, h host) (out api.RaiseResult, err erro
 		w := wish{question: q.Name, object: name, e: e, orders: m.orders(q.Name, name)}
 		v, refusal := m.assess(w)
 		if verdicts[name] = v; v == refused {
-			if m.look(q.Name, name, e) == nil {
+			if m.excluded(q.Name, name, e) == nil {
 				m.orLess(refusal, m.people[name], q, w, true)
 			}
 			refusals = append(refusals, *refusal)
@@ -685,7 +682,7 @@ func (m *paper) raise(r api.RaiseRequest, h host) (out api.RaiseResult, err erro
 	return out, nil
 }
 
-func (m *paper) orders(question, name string) int64 {
+func (m *model) orders(question, name string) int64 {
 	if c := m.chain(question, name); c != nil {
 		return c.buyers()
 	}
@@ -693,7 +690,7 @@ func (m *paper) orders(question, name string) int64 {
 }
 
 // advance goes from object to object.
-func (m *paper) advance(only string, h host) (out api.AdvanceResult, err error) {
+func (m *model) advance(only string, h host) (out api.AdvanceResult, err error) {
 	questions := m.questions
 	if only != "" {
 		q, err := m.question(only)
@@ -727,28 +724,28 @@ func (m *paper) advance(only string, h host) (out api.AdvanceResult, err error) 
 	return out, nil
 }
 
-// paperPlan is what a sweep has to do with one object.
-type paperPlan struct {
-	parts map[string]bool // the questions that it takes part in
-	steps []paperStep     // by the calendar
+// modelPlan is what a sweep has to do with one object.
+type modelPlan struct {
+	parts map[string]bool // the questions in which it takes part
+	steps []modelStep     // by the calendar
 	short map[string]*api.Refusal
-	needs map[string]bool // the questions that the host must be asked about
+	needs map[string]bool // the questions for which true values are needed
 }
 
-type paperStep struct {
+type modelStep struct {
 	question api.Question
 	e        int64
-	at       time.Time // when it fell due
+	at       time.Time // when it was due
 }
 
-type paperPlans map[string]paperPlan
+type modelPlans map[string]modelPlan
 
-// planAll makes the plans, and asks the host until it need not be asked: whom it has no fitting
-// truth for leaves budget for other questions.
-func (m *paper) planAll(questions []api.Question, h host) (all paperPlans, err error) {
+// planAll makes the plans, and requests true values until none is missing. An object without a
+// matching true value leaves budget for its other questions.
+func (m *model) planAll(questions []api.Question, h host) (all modelPlans, err error) {
 	asked := map[[2]string]bool{} // by question and object
 	for {
-		plans := paperPlans{}
+		plans := modelPlans{}
 		for name := range m.people {
 			plans[name] = m.plan(name, questions, asked, h)
 		}
@@ -770,11 +767,11 @@ func (m *paper) planAll(questions []api.Question, h host) (all paperPlans, err e
 	}
 }
 
-// plan takes what is due to an object by the calendar, as far as budgets go. Whom the host was
-// asked about and has no fitting truth for goes no further in that question.
-func (m *paper) plan(name string, questions []api.Question, asked map[[2]string]bool, h host) paperPlan {
-	out := paperPlan{parts: map[string]bool{}, short: map[string]*api.Refusal{}, needs: map[string]bool{}}
-	var due []paperStep
+// plan takes what is due for an object by the calendar, within its budgets. In a question without a
+// matching true value it goes no further.
+func (m *model) plan(name string, questions []api.Question, asked map[[2]string]bool, h host) modelPlan {
+	out := modelPlan{parts: map[string]bool{}, short: map[string]*api.Refusal{}, needs: map[string]bool{}}
+	var due []modelStep
 	p := m.people[name].copy()
 	for _, q := range questions {
 		c := p.chains[q.Name]
@@ -786,10 +783,10 @@ func (m *paper) plan(name string, questions []api.Question, asked map[[2]string]
 			continue // what is for sale is released by sales
 		}
 		for _, s := range levelsReleased(q, c.rule.releases(m.clock, c.buyers())) {
-			due = append(due, paperStep{q, s.e, s.at})
+			due = append(due, modelStep{q, s.e, s.at})
 		}
 	}
-	slices.SortStableFunc(due, func(a, b paperStep) int { return a.at.Compare(b.at) })
+	slices.SortStableFunc(due, func(a, b modelStep) int { return a.at.Compare(b.at) })
 	for _, s := range due {
 		q, c := s.question.Name, p.chains[s.question.Name]
 		if out.short[q] != nil || c.levels[s.e] != nil {
@@ -825,18 +822,18 @@ func (m *paper) plan(name string, questions []api.Question, asked map[[2]string]
 	return out
 }
 
-// unfit refuses an object for which the host has no truth, or another than its chain began with.
-func (m *paper) unfit(h host, q api.Question, name string, e int64) *api.Refusal {
+// unfit refuses an object without a true value, or with another than its chain began with.
+func (m *model) unfit(h host, q api.Question, name string, e int64) *api.Refusal {
 	if h.truth(q, name) == "" || m.changed(h, q, name) {
 		return &api.Refusal{Object: name, Reason: api.NoTruth, Asked: epsilonOf(e), Remedy: "truth"}
 	}
 	return nil
 }
 
-// copy returns a person to try things on.
+// copy returns a copy of an object for trying things.
 func (p *person) copy() *person {
 	other := *p
-	other.chains = map[string]*paperChain{}
+	other.chains = map[string]*modelChain{}
 	for q, c := range p.chains {
 		chain := *c
 		chain.levels = maps.Clone(c.levels)
@@ -845,8 +842,8 @@ func (p *person) copy() *person {
 	return &other
 }
 
-// about is what the plans come to in one question.
-func (all paperPlans) about(q api.Question) api.Advanced {
+// about returns the result of the plans in one question.
+func (all modelPlans) about(q api.Question) api.Advanced {
 	out := api.Advanced{Question: q.Name}
 	for _, name := range SortedKeys(all) {
 		plan := all[name]
@@ -854,7 +851,7 @@ func (all paperPlans) about(q api.Question) api.Advanced {
 		case !plan.parts[q.Name]:
 		case plan.short[q.Name] != nil:
 			out.Refused = append(out.Refused, *plan.short[q.Name])
-		case slices.ContainsFunc(plan.steps, func(s paperStep) bool { return s.question.Name == q.Name }):
+		case slices.ContainsFunc(plan.steps, func(s modelStep) bool { return s.question.Name == q.Name }):
 			out.Raised++
 		default:
 			out.Unchanged++
@@ -865,18 +862,19 @@ func (all paperPlans) about(q api.Question) api.Advanced {
 
 // Queries about panels.
 
-type paperAnswer struct {
-	panel   []string // those asked for, also whoever was left out
+type modelAnswer struct {
+	panel   []string // the requested objects, including the excluded ones
 	e       int64
-	answer  string // "" until somebody has looked
+	answer  string // "" until it was read
 	scored  bool
 	objects uint64
 	refused []api.Refusal
 	event   uint64
-	began   uint64 // the event of the fresh answer that it comes from; 0 of one that is not recorded yet
+	began   uint64 // the event of the fresh answer that it comes from; 0 if that is not recorded yet
 }
 
-// hasScore tells whether a query about so many has two answers and a boundary between them.
+// hasScore returns whether a query about so many objects has two answers and a boundary between
+// them.
 func hasScore(q api.Question, query string, objects int) bool {
 	kind, rest, _ := strings.Cut(query, ":")
 	switch kind {
@@ -890,16 +888,16 @@ func hasScore(q api.Question, query string, objects int) bool {
 	return len(q.Values) == 2
 }
 
-// answered returns what is known of a query about a panel, whole or with somebody left out, by
-// rising ε.
-func (m *paper) answered(r api.AnswerRequest, names []string, leaves bool) (key string, known []*paperAnswer) {
+// answered returns the known answers to a query about a panel, whole or with exclusions, by rising
+// ε.
+func (m *model) answered(r api.AnswerRequest, names []string, leaves bool) (key string, known []*modelAnswer) {
 	key = fmt.Sprintf("%q %q %v %q", r.Question, r.Query, leaves, names)
 	return key, m.answers[key]
 }
 
-// recorded returns the answer at an ε or else the nearest above it, if there is one. A partial
-// request has those that left somebody out, too.
-func (m *paper) recorded(r api.AnswerRequest, names []string) (key string, best *paperAnswer) {
+// recorded returns the answer at an ε, or else the nearest above it, if there is one. For a partial
+// request, answers with exclusions count too.
+func (m *model) recorded(r api.AnswerRequest, names []string) (key string, best *modelAnswer) {
 	for _, leaves := range []bool{false, true} {
 		at, known := m.answered(r, names, leaves)
 		for _, a := range known {
@@ -912,8 +910,8 @@ func (m *paper) recorded(r api.AnswerRequest, names []string) (key string, best 
 }
 
 // raisable returns the highest answer about a whole panel, if a higher one can be raised from it:
-// it has a score, and no object of the panel began an epoch since it began.
-func (m *paper) raisable(r api.AnswerRequest, names []string) *paperAnswer {
+// it has a score, and no object of the panel began an epoch since then.
+func (m *model) raisable(r api.AnswerRequest, names []string) *modelAnswer {
 	_, known := m.answered(r, names, false)
 	if len(known) == 0 {
 		return nil
@@ -926,17 +924,18 @@ func (m *paper) raisable(r api.AnswerRequest, names []string) *paperAnswer {
 	return top
 }
 
-// priceOfAnswer is what an answer from truths costs each object: if it is raised, the difference.
-func (m *paper) priceOfAnswer(r api.AnswerRequest, names []string, leaves bool) int64 {
+// priceOfAnswer returns what an answer from true values costs each object: if it is raised, the
+// difference.
+func (m *model) priceOfAnswer(r api.AnswerRequest, names []string, leaves bool) int64 {
 	if base := m.raisable(r, names); base != nil && !leaves {
 		return max(0, r.Epsilon.Nano()-base.e)
 	}
 	return r.Epsilon.Nano()
 }
 
-// panel returns who is asked, who can pay and who cannot, and whether for that or another reason
-// somebody is left out.
-func (m *paper) panel(r api.AnswerRequest, untold bool) (q api.Question, names []string, refusals []api.Refusal, leaves bool, err error) {
+// panel returns the objects, who can pay and who cannot, and whether an object is excluded for any
+// reason.
+func (m *model) panel(r api.AnswerRequest, untold bool) (q api.Question, names []string, refusals []api.Refusal, leaves bool, err error) {
 	if q, err = m.question(r.Question); err != nil {
 		return q, nil, nil, false, err
 	}
@@ -946,7 +945,7 @@ func (m *paper) panel(r api.AnswerRequest, untold bool) (q api.Question, names [
 	refused := func(leaves bool) (refusals []api.Refusal) {
 		cost := m.priceOfAnswer(r, names, leaves)
 		for _, name := range names {
-			refusal := m.look(q.Name, name, r.Epsilon.Nano())
+			refusal := m.excluded(q.Name, name, r.Epsilon.Nano())
 			if refusal == nil && m.lacksTruthKey() {
 				refusal = m.lessOfAnswer(noTruthKey(name, r.Epsilon.Nano()), r, names, leaves, false)
 			}
@@ -970,7 +969,7 @@ func (m *paper) panel(r api.AnswerRequest, untold bool) (q api.Question, names [
 	return q, names, refusals, leaves, nil
 }
 
-func (m *paper) quoteAnswer(r api.AnswerRequest) (api.AnswerQuote, error) {
+func (m *model) quoteAnswer(r api.AnswerRequest) (api.AnswerQuote, error) {
 	_, names, refusals, leaves, err := m.panel(r, false)
 	if err != nil {
 		return api.AnswerQuote{}, err
@@ -997,8 +996,8 @@ func (m *paper) quoteAnswer(r api.AnswerRequest) (api.AnswerQuote, error) {
 	return q, nil
 }
 
-// notRaised says why an answer is drawn anew although there is one at a lower ε.
-func (m *paper) notRaised(r api.AnswerRequest, names []string, leaves bool) error {
+// notRaised returns why an answer is drawn although there is one at a lower ε.
+func (m *model) notRaised(r api.AnswerRequest, names []string, leaves bool) error {
 	_, known := m.answered(r, names, false)
 	if leaves || len(known) == 0 {
 		return errors.New("an object is left out, and a partial request may leave out others next time")
@@ -1017,8 +1016,8 @@ func (m *paper) notRaised(r api.AnswerRequest, names []string, leaves bool) erro
 	return errors.New("an object in the panel has begun a new epoch")
 }
 
-// answer returns the result and the recorded answer, whose text is for the ledger to say.
-func (m *paper) answer(r api.AnswerRequest, h host) (out api.AnswerResult, made *paperAnswer, err error) {
+// answer returns the result and the recorded answer, whose text is set by the ledger.
+func (m *model) answer(r api.AnswerRequest, h host) (out api.AnswerResult, made *modelAnswer, err error) {
 	q, names, _, _, err := m.panel(r, false)
 	if err != nil {
 		return out, nil, err
@@ -1026,15 +1025,15 @@ func (m *paper) answer(r api.AnswerRequest, h host) (out api.AnswerResult, made 
 	key, made := m.recorded(r, names)
 	e := r.Epsilon.Nano()
 	if made == nil {
-		if key, made, out.Charged, err = m.inquire(r, h, q); err != nil {
+		if key, made, out.Charged, err = m.drawAnswer(r, h, q); err != nil {
 			return out, nil, err
 		}
 	}
 	if made.e != e {
 		event := uint64(m.write("answered", ""))
-		made = &paperAnswer{panel: made.panel, e: e, scored: made.scored, objects: made.objects, refused: made.refused, event: event, began: cmp.Or(made.began, event)}
+		made = &modelAnswer{panel: made.panel, e: e, scored: made.scored, objects: made.objects, refused: made.refused, event: event, began: cmp.Or(made.began, event)}
 		known := append(slices.Clone(m.answers[key]), made)
-		slices.SortFunc(known, func(a, b *paperAnswer) int { return int(a.e - b.e) })
+		slices.SortFunc(known, func(a, b *modelAnswer) int { return int(a.e - b.e) })
 		m.answers[key] = known
 	}
 	m.settle(r.Objects, made.refused...)
@@ -1042,19 +1041,19 @@ func (m *paper) answer(r api.AnswerRequest, h host) (out api.AnswerResult, made 
 	return out, made, nil
 }
 
-// inquire charges a panel for an answer that must be drawn.
-func (m *paper) inquire(r api.AnswerRequest, h host, q api.Question) (key string, made *paperAnswer, cost privacy.Epsilon, err error) {
+// drawAnswer charges a panel for an answer that must be drawn.
+func (m *model) drawAnswer(r api.AnswerRequest, h host, q api.Question) (key string, made *modelAnswer, cost privacy.Epsilon, err error) {
 	_, names, refusals, leaves, err := m.panel(r, false)
 	if err != nil {
 		return "", nil, cost, err
 	}
-	stands := func() error {
+	checkRefusals := func() error {
 		if len(refusals) == 0 || r.Partial && len(refusals) < len(names) {
 			return nil
 		}
 		return refusedError(q.Name, refusals)
 	}
-	if err := stands(); err != nil {
+	if err := checkRefusals(); err != nil {
 		return "", nil, cost, err
 	}
 	able := without(names, refusals)
@@ -1071,7 +1070,7 @@ func (m *paper) inquire(r api.AnswerRequest, h host, q api.Question) (key string
 	refusals = append(refusals, untold...)
 	able = without(names, refusals)
 	if err == nil {
-		err = stands()
+		err = checkRefusals()
 	}
 	if err == nil {
 		err = m.loss(r, able, m.priceOfAnswer(r, names, leaves))
@@ -1080,7 +1079,7 @@ func (m *paper) inquire(r api.AnswerRequest, h host, q api.Question) (key string
 		return "", nil, cost, err
 	}
 	m.bind(h, q, able...)
-	made = &paperAnswer{panel: names, scored: hasScore(q, r.Query, len(able)), objects: uint64(len(able)), refused: byObject(refusals)}
+	made = &modelAnswer{panel: names, scored: hasScore(q, r.Query, len(able)), objects: uint64(len(able)), refused: byObject(refusals)}
 	if base := m.raisable(r, names); base != nil && !leaves {
 		made.began = base.began
 	}
