@@ -286,7 +286,8 @@ func (b *book) decide(p *page, o order) (level, error) {
 		}
 		return subject.levels[place], nil
 	}
-	s := settlement{key: o.key, id: id, alone: o.object, first: p.log.size + 1, through: p.log.size, final: true}
+	s := settlement{key: o.key, id: id, alone: o.object, first: p.log.size + 1, through: p.log.size, final: true,
+		epsilon: o.epsilon}
 	if err := b.answer(p, subject, o.epsilon, o.truth, &s); err != nil {
 		return level{}, err
 	}

@@ -44,7 +44,7 @@ func (b *book) raise(key string, epsilon privacy.Epsilon, valuesOf truths) (draw
 			return 0, err
 		}
 		err = b.transact(nil, names, func(p *page) error {
-			s := settlement{key: key, id: id, first: p.log.size + 1, through: through, final: final}
+			s := settlement{key: key, id: id, first: p.log.size + 1, through: through, final: final, epsilon: epsilon}
 			for i, name := range names {
 				if p.objects[name] == nil {
 					return fmt.Errorf("object %q: %w", name, errUnknown)
@@ -84,13 +84,14 @@ func (b *book) resume(key string, digest [sha256.Size]byte) (r *request, through
 func (b *book) enroll(key string, names []string, limit, ceiling privacy.Epsilon) error {
 	b.writer.Lock()
 	defer b.writer.Unlock()
-	objects := binary.AppendUvarint(appendFlag(nil, false), uint64(len(names)))
+	objects, list := binary.AppendUvarint(appendFlag(nil, false), uint64(len(names))), []byte(nil)
 	for _, name := range names {
-		objects = appendText(objects, name)
+		list = appendText(list, name)
 	}
 	id := identify(appendText(nil, "enroll"), appendText(nil, "vote"), appendEpsilon(nil, ceiling),
 		appendEpsilon(nil, limit),
 		objects, appendFlag(nil, false), appendFlag(nil, false))
+	id.names = identify(list).append(nil)
 	r, through, err := b.resume(key, id.digest)
 	if err != nil || r.done {
 		return err

@@ -86,6 +86,7 @@ func releasedBytes(salted []byte, name string, l level, method byte) []byte {
 type identity struct {
 	digest [sha256.Size]byte
 	marks  []byte // a checksum of a byte for each field, which shows the field that differs
+	names  []byte // digest and checksum of the objects that the request names, if there are several
 }
 
 // identify returns the identity of a request with the given fields.
@@ -105,6 +106,15 @@ func (id identity) append(b []byte) []byte {
 	return append(b, id.marks...)
 }
 
+// appendIdentity appends the identity of a request, and for which question and ε it returned
+// responses that were recorded before, if any.
+func (s settlement) appendIdentity(b []byte) []byte {
+	if b = s.id.append(b); s.counts[1] == 0 {
+		return append(b, 0)
+	}
+	return appendEpsilon(append(b, theQuestion), s.epsilon)
+}
+
 // settlement is the content of an event that settles a request, or a part of one.
 type settlement struct {
 	key            string
@@ -113,16 +123,17 @@ type settlement struct {
 	cursor         string // the last object of a part that is not the last
 	first, through uint64
 	final          bool
-	counts         [3]uint64 // numbers of responses drawn, recorded before, and derived; or of objects enrolled
-	spent          uint64    // cost for all objects together, in nano-nats
-	dealt          uint64    // number of objects done, if the request names objects and this is not its last part
+	epsilon        privacy.Epsilon // of the responses that the request wants
+	counts         [3]uint64       // numbers of responses drawn, recorded before, and derived; or of objects enrolled
+	spent          uint64          // cost for all objects together, in nano-nats
+	dealt          uint64          // number of objects done, if the request names objects and this is not its last part
 }
 
 func (s settlement) publicBytes(public []byte) []byte {
 	b := appendText(public, s.key)
 	b = appendFlag(b, s.alone != "")
 	if s.alone == "" {
-		b = s.id.append(b)
+		b = s.appendIdentity(appendFlag(b, s.id.names != nil))
 	}
 	b = binary.AppendUvarint(b, s.first)
 	b = binary.AppendUvarint(b, s.through)
@@ -137,9 +148,9 @@ func (s settlement) publicBytes(public []byte) []byte {
 
 func (s settlement) hiddenBytes(salted []byte) []byte {
 	if s.alone == "" {
-		return appendText(salted, s.cursor)
+		return append(appendText(salted, s.cursor), s.id.names...)
 	}
-	return s.id.append(appendText(salted, s.alone))
+	return s.appendIdentity(appendText(salted, s.alone))
 }
 
 // tree is the frontier of the log's Merkle tree (RFC 6962): for each bit i of the number of leaves,
