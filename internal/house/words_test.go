@@ -142,24 +142,8 @@ func spaced(name string) string {
 func dialect() map[string]bool {
 	list := map[string]bool{}
 	for entry := range strings.FieldsSeq(`
-		internal/chart/*_test.go internal/fixture internal/httpapi internal/httpapi/*_test.go internal/mutants
-		internal/mutants/*_test.go internal/testenv internal/pgtest internal/problem internal/problem/*_test.go
-		internal/stattest internal/stattest/*_test.go internal/trial internal/trial/*_test.go
-		internal/trial/hostile internal/trial/hostile/*_test.go internal/trial/hosts
-		internal/trial/hosts/*_test.go internal/trial/market internal/trial/market/*_test.go
-		internal/trial/model internal/trial/model/*_test.go ledger ledger/*_test.go ledger/api
-		ledger/api/*_test.go ledger/event/*_test.go ledger/evidence ledger/evidence/*_test.go
-		ledger/internal/engine ledger/internal/event/*_test.go ledger/internal/fold/*_test.go
-		ledger/internal/fold/check ledger/internal/journalfile ledger/internal/journalfile/*_test.go
-		ledger/internal/memtable ledger/internal/memtable/*_test.go ledger/internal/merkle
-		ledger/internal/merkle/*_test.go ledger/internal/request ledger/internal/request/*_test.go
-		ledger/internal/rules ledger/internal/state ledger/internal/state/*_test.go
-		ledger/internal/wire/*_test.go ledger/journal/journaltest ledger/journal/keyholder/*_test.go
-		ledger/journal/pgjournal ledger/journal/pgjournal/*_test.go ledger/ledgerclient
-		ledger/ledgerclient/*_test.go ledger/ledgerhttp ledger/ledgerhttp/*_test.go
-		ledger/ledgerhttp/metrics/*_test.go ledger/ledgertest/*_test.go mechanism mechanism/*_test.go
-		mechanism/graph/*_test.go rrchain/*_test.go rrchain/estimate rrchain/estimate/*_test.go rrchain/rappor
-		rrchain/rappor/*_test.go
+		internal/problem ledger/*_test.go ledger/api ledger/internal/engine ledger/internal/memtable
+		ledger/internal/memtable/*_test.go ledger/ledgerhttp/*_test.go
 `) {
 		list[entry] = true
 	}
