@@ -270,7 +270,7 @@ func TestPerformance_TextOutsideTheTables_HasNoFigures(t *testing.T) {
 }
 
 // Missed targets come first on the page.
-func TestPerformance_MissedTargets_StandAtTheTop(t *testing.T) {
+func TestPerformance_MissedTargets_AreAtTheTop(t *testing.T) {
 	page := pages(t)[performancePage]
 	missed := strings.Index(page, "<!-- generated: missed -->")
 	if other := strings.Index(page, "<!-- generated: expected -->"); missed < 0 || other < missed {

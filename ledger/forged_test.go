@@ -31,7 +31,7 @@ type baseLog struct {
 
 // The objects of the base log:
 //
-//	ann, bob  vote, up to ε=0.5 and after 10 hours up to 1; ann has answered at 0.25, both a query at 0.1
+//	ann, bob  vote, up to ε=0.5, after 10 hours up to 1; ann answered at 0.25, both a query at 0.1
 //	ann       smoker, with no policy
 //	cid, dan  vote, for sale; acme and zeta hold cid at 0.5, which is the limit; dan has withdrawn
 //	eve       vote, for sale, with half of ε=1 for each order

@@ -30,7 +30,7 @@ func elsewhere() map[string]bool {
 // exported type, a constant, a variable. A comment on a group speaks for its constants or
 // variables, that of a type for its only field. A method needs none if an interface of its package
 // says what it does.
-func TestEveryExportedNameIsDocumented(t *testing.T) {
+func TestExportedNames_HaveComments(t *testing.T) {
 	files, told, said := map[goFile]*ast.File{}, map[string]bool{}, map[string]map[string]bool{}
 	for _, f := range goFiles(t) {
 		if f.isTest {
@@ -54,7 +54,7 @@ func TestEveryExportedNameIsDocumented(t *testing.T) {
 }
 
 // What is found, and what is let be.
-func TestANameWithoutACommentIsFound(t *testing.T) {
+func TestUndocumented_NameWithoutComment_IsFound(t *testing.T) {
 	const text = `package p
 // Told is a comment.
 type Told struct {

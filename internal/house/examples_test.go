@@ -14,7 +14,7 @@ import (
 
 // An example is read from top to bottom: it is one short program with a test, and stands in
 // README.md and in .ci/run.
-func TestExamplesAreShort(t *testing.T) {
+func TestExamples_AreShort(t *testing.T) {
 	const most = 150 // lines of Go in an example, but for its tests
 	all := os.DirFS(filepath.Join(root(), "examples"))
 	folders, err := fs.ReadDir(all, ".")
@@ -61,7 +61,7 @@ func measure(t *testing.T, example fs.FS) (lines, tests int) {
 }
 
 // All folders of an example count, and its tests do not.
-func TestMeasure(t *testing.T) {
+func TestMeasure_AllFolders_WithoutTests(t *testing.T) {
 	lines, tests := measure(t, fstest.MapFS{
 		"main.go": {Data: []byte("package main\n\nfunc main() {}\n")}, "data/data.go": {Data: []byte("package data\n")},
 		"main_test.go": {Data: []byte("package main\n")}, "data/table.csv": {Data: []byte("1\n2\n")},

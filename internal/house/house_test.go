@@ -109,7 +109,7 @@ func fault(plan []room, s source) string {
 		s.path, s.pkg, plan[from].what, s.imports, plan[to].what, s.pkg)
 }
 
-func TestImportsFollowThePlan(t *testing.T) {
+func TestImports_FollowThePlan(t *testing.T) {
 	found := sources(t)
 	check.Need(t, len(found) >= 100, "only %d imports were found", len(found))
 	for _, s := range found {
@@ -119,7 +119,7 @@ func TestImportsFollowThePlan(t *testing.T) {
 }
 
 // The plan itself runs down, and has no room that nobody lives in.
-func TestThePlanRunsDown(t *testing.T) {
+func TestPlan_ArrowsRunDown(t *testing.T) {
 	rooms := plan()
 	lived := map[int]bool{rowOf(rooms, "internal/house"): true}
 	for _, s := range sources(t) {
@@ -141,7 +141,7 @@ func TestThePlanRunsDown(t *testing.T) {
 }
 
 // Functions do one thing. Tables may be as long as what they list.
-func TestFunctionsAreShort(t *testing.T) {
+func TestFunctions_AreShort(t *testing.T) {
 	const most = 60
 	lists := map[string]bool{"table": true} // the rows of the benchmarks
 	var all []int
@@ -231,7 +231,7 @@ func exported(file *ast.File) (names []string) {
 }
 
 // What the plan forbids is found, and told in words that say where the thing belongs.
-func TestAWrongImportIsTold(t *testing.T) {
+func TestImportCheck_WrongImport_IsReported(t *testing.T) {
 	for _, c := range []struct{ path, imports, want string }{
 		{"privacy/text.go", "ledger", "privacy (ε and δ as exact decimals) stands below ledger (what a host calls)"},
 		{"policy/market.go", "rrchain", "policy (ceilings over time, and prices) stands below rrchain"},

@@ -48,7 +48,7 @@ func closureOn(t *testing.T, context build.Context, root string, packages ...str
 
 // Who verifies a document, or reads events that were sent as JSON, links neither a database nor
 // linear algebra, and needs no disk and no network.
-func TestDocumentsAreVerifiedWithLittle(t *testing.T) {
+func TestEvidence_Verifier_LinksNoLedger(t *testing.T) {
 	ours, others := closure(t, filepath.Join("..", ".."), "ledger/evidence", "ledger/event", "ledger/api")
 	check.Need(t, ours["ledger/internal/event"] && others["encoding/json"],
 		"the imports were not found: %v, %v", ours, others)

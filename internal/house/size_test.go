@@ -72,9 +72,9 @@ func TestSize_OfTheModule_IsWithinItsLimits(t *testing.T) {
 		what      string
 		got, most int
 	}{
-		{"lines of code", code, 61_860},
-		{"lines of code of the command, with its internals", command, 7_640},
-		{"lines of tests", tests, 96_900},
+		{"lines of code", code, 61_840},
+		{"lines of code of the command, with its internals", command, 7_615},
+		{"lines of tests", tests, 96_750},
 		{"directories with Go code", len(packages), 78},
 		{"lines of code with more than 120 columns", wide, 0},
 	} {

@@ -9,11 +9,11 @@ import (
 // AnswerQuote describes what an answer about a panel would cost.
 type AnswerQuote struct {
 	Objects uint64          `json:"objects"` // the size of the panel, without refused objects
-	Charge  privacy.Epsilon `json:"charge"`  // to each object; 0 if the answer is recorded or can be derived
+	Charge  privacy.Epsilon `json:"charge"`  // to each object; 0 if it is recorded or can be derived
 	// Held is the highest ε at which this query about this panel has an answer; 0 if there is none.
 	Held privacy.Epsilon `json:"held"`
-	// NewDraw is what each object would be charged for a new draw: ε, or 0 if the answer is recorded
-	// or can be derived. Charge is less than NewDraw if the answer at Held is raised.
+	// NewDraw is what each object would be charged for a new draw: ε, or 0 if the answer is
+	// recorded or can be derived. Charge is less than NewDraw if the answer at Held is raised.
 	NewDraw privacy.Epsilon `json:"anew"`
 	// NotRaised is the reason why the answer at Held is not raised, so that every object is charged
 	// the full ε. It is nil if there is no answer at Held, or if that answer is raised. The reasons

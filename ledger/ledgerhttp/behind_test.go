@@ -52,8 +52,9 @@ func TestStandby_Answers_SayAsOfWhichEvent(t *testing.T) {
 	}
 }
 
-// A standby that has stopped because the journal was trimmed is reported as behind, not as damaged.
-func TestFail_JournalWasTrimmed_HostIsBehind(t *testing.T) {
+// A standby that has stopped because the journal was trimmed has the kind `behind`, and is not
+// reported as damaged.
+func TestFail_JournalWasTrimmed_KindIsNotCorrupt(t *testing.T) {
 	f := serving(t, Options{})
 	for _, c := range []struct {
 		err    error

@@ -131,8 +131,8 @@ func (l *Engine) trim(at journal.Position) error {
 	return nil
 }
 
-// AwaitCapacity delays a caller that makes many large commits, while the free capacity of the memtable
-// is reserved for other callers ([memtable.Table.AwaitCapacity]).
+// AwaitCapacity delays a caller that makes many large commits, while the free capacity of the
+// memtable is reserved for other callers ([memtable.Table.AwaitCapacity]).
 func (l *Engine) AwaitCapacity(ctx context.Context) error {
 	if l.table == nil {
 		return nil

@@ -148,7 +148,7 @@ func checkResume(t *testing.T, image *kv.Memory, n uint64, found []string, deep 
 	wantCheckpointed(t, f, more)
 }
 
-// wantCheckpointed fails unless a store has exactly these pairs in bucket b and an empty staging area.
+// wantCheckpointed fails unless a store has exactly these pairs in bucket b, and nothing is staged.
 func wantCheckpointed(t *testing.T, s kv.Store, pairs []string) {
 	t.Helper()
 	want(t, s, pairs...)
