@@ -457,7 +457,7 @@ func TestEstimate_IndistinguishableInputs_IsErrInvalid(t *testing.T) {
 	raise(t, l, api.RaiseRequest{Key: "r", Question: "q", Epsilon: top, All: true, Truth: sameTruth("b")})
 	for _, r := range []api.EstimateRequest{{Question: "q"}, {Question: "q", Epsilon: top}, {Question: "q", Include: includeAll}} {
 		_, err := l.Estimate(t.Context(), r)
-		check.That(t, errors.Is(err, api.ErrInvalid) && strings.Contains(err.Error(), "apart"),
+		check.That(t, errors.Is(err, api.ErrInvalid) && strings.Contains(err.Error(), "does not distinguish"),
 			"%+v: got the error %v", r, err)
 	}
 	auditLedger(t, l)
