@@ -47,8 +47,8 @@ type journaling struct {
 	frozen atomic.Uint64 // number of events in the checkpoint that began last
 
 	mu      sync.Mutex                       // held while open changes, and during a trim
-	open    journal.Journal                  // claimed by this process, which appends to it; nil before the first commit
-	named   bool                             // the file names the journal, durably; used only by the goroutine that commits
+	open    journal.Journal                  // claimed by this process; nil before the first commit
+	named   bool                             // the file names it, durably; used only by the goroutine that commits
 	term    uint64                           // of the claim
 	trimmed atomic.Pointer[journal.Position] // the journal holds nothing up to this position
 	wanted  atomic.Pointer[journal.Position] // position of the trim in the background; nil if none is in progress
