@@ -128,7 +128,7 @@ func (l list) clipped(bound float64) (mean, square float64) {
 // lognormal has normal logarithms (Aitchison and Brown, The Lognormal Distribution, 1957).
 type lognormal struct{ mu, sigma float64 } // the mean and standard deviation of the logarithms
 
-// fitLognormal returns the distribution with shares of belowLow below low, and belowHigh below high.
+// fitLognormal returns the distribution with belowLow of it below low, and belowHigh below high.
 func fitLognormal(low, belowLow, high, belowHigh float64) (lognormal, error) {
 	if !(0 < belowLow && belowLow < belowHigh && belowHigh < 1) {
 		return lognormal{}, errors.New("too few people to estimate the distribution of wages")
