@@ -167,7 +167,9 @@ func (c *cursor) group() (g journal.Group, end int64, err error) {
 			return g, 0, err
 		}
 		if (f.kind&firstFrame != 0) != (end == c.at) {
-			return g, 0, errDamaged // no offset of a segment is written twice
+			// Only the first frame begins a group. A torn write leaves no other valid frame in its
+			// place, because no offset of a segment is written twice.
+			return g, 0, errDamaged
 		}
 		end = paddedEnd(end + frameHeadSize + int64(f.length))
 		if f.kind&lastFrame != 0 {
@@ -209,7 +211,8 @@ func (c *cursor) frame(at int64, content *[]byte) (f frame, err error) {
 // zero. An error of reading the file is returned, too.
 func (c *cursor) tornOrDamagedHead(at int64) error {
 	head := at + frameHeadSize
-	parts := [][2]int64{{head, c.size}} // then the rest of each sector from a part of the head on
+	// The parts are all bytes after the head, and each sector of the head, from the head on.
+	parts := [][2]int64{{head, c.size}}
 	for from := range sectors(at, head) {
 		parts = append(parts, [2]int64{from, nextSector(from)})
 	}
