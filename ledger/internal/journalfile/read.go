@@ -255,7 +255,7 @@ func sectors(from, to int64) iter.Seq2[int64, int64] {
 func nextSector(at int64) int64 { return (at/sectorSize + 1) * sectorSize }
 
 // isZero reports whether a part of the segment is all zero. Bytes after the end of the file count
-// as zero.
+// as zero. An empty part counts as all zero, so a head at the end of the file is torn.
 func (c *cursor) isZero(from, to int64) (bool, error) {
 	var b [1 << 12]byte
 	for from < to {
