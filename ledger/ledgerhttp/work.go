@@ -53,7 +53,7 @@ func (r *route) isReadOnly() bool {
 //
 //   - A copy runs at once: Limits.Copies bounds it.
 //   - A stream runs at once. Its records are taken from the bucket at its end.
-//   - A call that only reads runs as a small request first, and again as a large one if it was none.
+//   - A call that only reads runs as a small request first, and again as a large one if it was not.
 //   - Any other call runs as a large request if it is estimated to be one.
 func (c *call) compute() (any, error) {
 	// Reads of the ledger with this context count their records in the meter.
