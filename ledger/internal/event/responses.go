@@ -108,7 +108,9 @@ type Answered struct {
 
 func (*Answered) Kind() Kind { return KindAnswered }
 
-// An answer is about all objects of the panel, so it is kept when one of them is forgotten.
+// public describes everything but the digest of the panel. An answer is about all objects of the
+// panel, so it is kept when one of them is forgotten. Decoding fails for a method that such an
+// answer cannot have: only a score can be raised or inserted.
 func (c *Answered) public(x wire.Codec) {
 	x.U32(&c.Question)
 	x.Text(&c.Query)
@@ -126,6 +128,8 @@ func (c *Answered) public(x wire.Codec) {
 // Fields implements [Change].
 func (c *Answered) Fields(x wire.Codec) { x.Array(c.Panel[:]) }
 
+// mapTo sets the fields of the detail. Statements do not have answers, so no change is ever made of
+// a detail.
 func (c *Answered) mapTo(d *event.Answered, m *mapper) {
 	same(m, &c.Epsilon, &d.Epsilon)
 	same(m, &c.Query, &d.Query)

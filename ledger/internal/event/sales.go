@@ -20,6 +20,7 @@ type Deal struct {
 	Refused  uint64          // objects left out
 }
 
+// fields describes the fields of a deal, in their order.
 func (c *Deal) fields(x wire.Codec) {
 	x.Uvarint(&c.Sale)
 	x.U32(&c.Buyer, &c.Question)
@@ -41,6 +42,8 @@ func (c *Reserved) Fields(x wire.Codec) {
 	x.Time(&c.Expires)
 }
 
+// mapTo copies the fields between the change and its detail, in the direction of m. It records an
+// error for an expiry that the encoding of times cannot represent.
 func (c *Reserved) mapTo(d *event.Reserved, m *mapper) {
 	same(m, &c.Sale, &d.Sale)
 	m.buyer(&c.Buyer, &d.Buyer)
@@ -77,6 +80,8 @@ func (c *Held) Fields(x wire.Codec) {
 	x.Short(&c.Policy)
 }
 
+// mapTo copies the fields between the change and its detail, in the direction of m. Outside of
+// statements, the detail also has fields of the reservation.
 func (c *Held) mapTo(d *event.Held, m *mapper) {
 	same(m, &c.Object, &d.Object)
 	same(m, &c.Sale, &d.Sale)
@@ -101,6 +106,8 @@ func (c *Cancelled) requests(Names) ([]Identity, error) {
 	return []Identity{CancelRequest(c.Sale)}, nil
 }
 
+// mapTo sets the fields of the detail, including fields of the reservation. Statements do not have
+// this kind.
 func (c *Cancelled) mapTo(d *event.Cancelled, m *mapper) {
 	same(m, &c.Sale, &d.Sale)
 	d.Question, d.Epsilon, d.Buyer = m.namesOf(m.dealOf(KindReserved, c.Sale))
@@ -122,6 +129,7 @@ func (c *SaleMade) Fields(x wire.Codec) {
 
 func (c *SaleMade) withheld(x wire.Codec) { c.Tally.methods(x) }
 
+// mapTo copies the fields between the change and its detail, in the direction of m.
 func (c *SaleMade) mapTo(d *event.SaleMade, m *mapper) {
 	same(m, &c.Sale, &d.Sale)
 	m.buyer(&c.Buyer, &d.Buyer)
@@ -162,12 +170,15 @@ func (c *Sold) Fields(x wire.Codec) {
 
 func (c *Sold) withheld(x wire.Codec) { c.Method.fields(x) }
 
+// mapTo copies the fields between the change and its detail, in the direction of m. The text of the
+// response depends on the question and the ε of the sale. Outside of statements, the detail also
+// has fields of the sale.
 func (c *Sold) mapTo(d *event.Sold, m *mapper) {
 	same(m, &c.Object, &d.Object)
 	same(m, &c.Sale, &d.Sale)
 	m.amount(&c.Price, &d.Price)
 	of := m.dealOf(KindSale, c.Sale)
-	if c.Method != 0 || m.parses() { // otherwise the event is erased
+	if c.Method != 0 || m.parses() { // a change without a method is erased, and has no response
 		m.response(c.Object, of, &c.Response, &d.Response, &d.Method)
 	}
 	if !m.isFact {
