@@ -146,9 +146,8 @@ type proven struct {
 	leaf  tlog.Hash
 }
 
-// check compares the leaf of an event, computed from the fields of the document, with the leaf in
-// the document, and records a fault if they differ. In any case, it keeps the leaf in the document
-// for checkRoot.
+// check computes the leaf of an event from the fields of the document, and records a fault if it is
+// not the leaf in the document. In any case, it keeps the leaf in the document for checkRoot.
 //
 // ev has the fields and no salt, which check takes from p. If ev.Change is nil, the fields are
 // invalid and a fault was already recorded, so check does not compare.

@@ -174,7 +174,8 @@ func (c *BuyerNamed) Fields(x wire.Codec) {
 // mapTo copies the number and the name between the change and its detail, in the direction of m.
 func (c *BuyerNamed) mapTo(d *event.BuyerNamed, m *mapper) {
 	if m.parses() {
-		// A document repeats the name in every sale to the buyer. An invalid name is refused here, once.
+		// A document repeats the name in every sale to the buyer. An invalid name is refused here,
+		// once.
 		m.note(CheckName("buyer", d.Name))
 	}
 	same(m, &c.Number, &d.Number)

@@ -104,8 +104,8 @@ func (r PanelRequest) Identity() Identity {
 	if objects.Flag(r.All); !r.All {
 		objects.Uvarint(r.Objects)
 	}
-	// The digest of a single object can be part of it, because the whole identity is erased with the
-	// object.
+	// The digest of a single object can be part of it, because the whole identity is erased with
+	// the object.
 	if r.Objects == 1 && !r.All {
 		objects.Raw(r.Panel[:])
 	}
