@@ -48,6 +48,7 @@ var shapes = sync.OnceValue(func() map[string]shape {
 		s := shape{detail: reflect.TypeOf(d)}
 		fields := reflect.VisibleFields(reflect.TypeFor[opening]())
 		for _, f := range event.FactFields(d) {
+			// One index is enough, because the fields of a detail are not embedded.
 			fields, s.fields = append(fields, f), append(s.fields, f.Index[0])
 			s.policy = s.policy || hasPolicy(f.Type)
 		}
@@ -131,6 +132,7 @@ func (f *Fact) UnmarshalJSON(data []byte) error {
 	if !known {
 		return noSuchKind(of.Kind)
 	}
+	// decode into a line, whose fields have the JSON keys, and then copy these fields to the fact
 	line, read := reflect.New(is.line), Fact{Says: reflect.New(is.detail).Interface().(says.Detail)}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()

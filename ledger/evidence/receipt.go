@@ -239,7 +239,7 @@ func (r *Receipt) checkResponse(v *checker, i int, one SoldResponse, q *event.Qu
 	}
 	c.Object, c.Value = one.Object, value
 	if !v.withhold(&ev, at, one.Withheld) || !known {
-		ev.Change = nil
+		ev.Change = nil // the fault is recorded, and the leaf cannot be compared
 	}
 	v.check(ev, p)
 }

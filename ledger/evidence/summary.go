@@ -207,8 +207,8 @@ func (s *summary) checkLess(c *event.TermsChanged, under uint32, ev event.Event)
 // millisecond, and the statement may be hostile.
 const mostCompared = 10_000
 
-// terms returns a policy by its number. For no policy it returns one with the largest ε as its
-// ceiling.
+// terms returns a policy by its number. For the number 0, which means no policy, it returns one
+// with the largest ε as its ceiling.
 func (s *summary) terms(number uint32) policy.Policy {
 	if p := s.Policies[number]; p != nil {
 		return *p
@@ -430,9 +430,9 @@ type holding struct {
 func (c *chainSummary) method(epsilon privacy.Epsilon) event.Method {
 	switch {
 	case c.highest.Less(epsilon):
-		return event.MethodAt(len(c.levels), len(c.levels))
+		return event.MethodAt(len(c.levels), len(c.levels)) // above all levels, or the first one
 	case epsilon.Less(c.lowest):
-		return event.MethodAt(0, len(c.levels))
+		return event.MethodAt(0, len(c.levels)) // below all levels
 	}
 	return event.MethodInsert
 }

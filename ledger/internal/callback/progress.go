@@ -23,7 +23,7 @@ func WithProgress(
 	ctx, cancel := context.WithCancel(ctx)
 	r := reports{more: make(chan struct{}, 1), ended: make(chan struct{})}
 	go r.run(func() error { return work(ctx, r.add) })
-	defer func() {
+	defer func() { // also if progress panics
 		cancel()
 		<-r.ended
 	}()

@@ -247,7 +247,7 @@ func (n *Entry) Read(number uint64, payload []byte, r *Reader) error {
 	*n = Entry{Event: Event{Number: number}, Hashes: n.Hashes[:0]}
 	form := d.U8()
 	n.Previous = d.Uvarint()
-	r.read = Written{public: wire.Encoder{Buf: d.Take(d.Uvarint())}, shown: r.read.shown}
+	r.read = Written{public: wire.Encoder{Buf: d.Take(d.Uvarint())}, shown: r.read.shown} // a buffer
 	r.public = wire.Decoder{Rest: r.read.public.Buf}
 	var hidden *wire.Decoder
 	switch form {

@@ -96,6 +96,7 @@ func (g *Glossary) Learn(ev Event) error {
 
 // Use removes from Spare the definitions, sales and reservations that a change refers to.
 func (g *Glossary) Use(c Change) {
+	// need removes a term from Spare; the number 0 is never in it
 	need := func(kind Kind, number uint64) { delete(g.Spare, Term{kind, number}) }
 	refers := ReferencesOf(c)
 	need(KindQuestion, uint64(refers.Question))

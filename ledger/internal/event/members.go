@@ -80,6 +80,8 @@ func (c *EpochBegun) Fields(x wire.Codec) {
 	x.U32(&c.Question)
 }
 
+// requests returns the identity of the only request that begins an epoch. It contains the name of
+// the question, which it gets by the number.
 func (c *EpochBegun) requests(names Names) ([]Identity, error) {
 	q, err := names.Question(c.Question)
 	if err != nil {

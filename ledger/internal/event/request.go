@@ -108,7 +108,7 @@ func (f *Form) Finish() Identity {
 	id := Identity{Sum: f.finish(), names: f.names}
 	if f.objects != nil {
 		id.Objects = f.objects.finish()
-		copy(id.more[:], f.objects.names[:])
+		copy(id.more[:], f.objects.names[:]) // of at most mostObjectFields fields
 	}
 	return id
 }

@@ -28,8 +28,9 @@ func (r Result) answer() int {
 	return r.Output
 }
 
-// Fields describes an output, or a score in zigzag encoding: its sign is the lowest bit, so that
-// small scores of both signs have few bytes. Decoding fails for a score that no mechanism draws.
+// Fields describes a flag, and then an output or a score. The score is in zigzag encoding: 2s for s
+// ≥ 0, and −2s−1 otherwise. So small scores of both signs have few bytes. Decoding fails for a
+// score that no mechanism draws.
 func (r *Result) Fields(x wire.Codec) {
 	// n is the number to encode; if x decodes, it is overwritten
 	n := uint64(r.Output)
@@ -42,7 +43,7 @@ func (r *Result) Fields(x wire.Codec) {
 		return
 	}
 	if x.Uvarint(&n); !scored || d == nil {
-		return
+		return // an output was encoded, or x encodes
 	}
 	if r.Score = int64(n>>1) ^ -int64(n&1); r.Score < -maxScore || r.Score > maxScore {
 		d.Fail("the score is beyond ±2^61")
