@@ -56,10 +56,12 @@ func (c *Withdrawn) About() string { return c.Object }
 // Fields implements [Change].
 func (c *Withdrawn) Fields(x wire.Codec) { x.Text(&c.Object) }
 
+// requests implements [single].
 func (c *Withdrawn) requests(Names) ([]Identity, error) {
 	return []Identity{ObjectRequest(RequestWithdraw, c.Object)}, nil
 }
 
+// mapTo copies the fields between the change and its detail, in the direction of m.
 func (c *Withdrawn) mapTo(d *event.Withdrawn, m *mapper) {
 	same(m, &c.Object, &d.Object)
 }
@@ -90,6 +92,7 @@ func (c *EpochBegun) requests(names Names) ([]Identity, error) {
 	return []Identity{EpochRequest(q.Name, c.Object)}, nil
 }
 
+// mapTo copies the fields between the change and its detail, in the direction of m.
 func (c *EpochBegun) mapTo(d *event.EpochBegun, m *mapper) {
 	same(m, &c.Object, &d.Object)
 	m.question(&c.Question, &d.Question)
@@ -195,6 +198,7 @@ func (c *Stated) Fields(x wire.Codec) {
 	c.Account.fields(x)
 }
 
+// requests implements [single].
 func (c *Stated) requests(Names) ([]Identity, error) {
 	return []Identity{ObjectRequest(RequestStatement, c.Object)}, nil
 }
@@ -232,6 +236,7 @@ func (c *Forgotten) Fields(x wire.Codec) {
 	})
 }
 
+// requests implements [single].
 func (c *Forgotten) requests(Names) ([]Identity, error) {
 	return []Identity{ObjectRequest(RequestForget, c.Object)}, nil
 }

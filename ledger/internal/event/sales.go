@@ -72,6 +72,7 @@ func (*Held) Kind() Kind { return KindHeld }
 
 func (c *Held) About() string { return c.Object }
 
+// public implements [lasting]: these fields are kept when the object is forgotten.
 func (c *Held) public(x wire.Codec) { x.Uvarint(&c.Sale, &c.Price) }
 
 // Fields implements [Change].
@@ -102,6 +103,7 @@ func (*Cancelled) Kind() Kind { return KindCancelled }
 // Fields implements [Change].
 func (c *Cancelled) Fields(x wire.Codec) { x.Uvarint(&c.Sale) }
 
+// requests implements [single].
 func (c *Cancelled) requests(Names) ([]Identity, error) {
 	return []Identity{CancelRequest(c.Sale)}, nil
 }
@@ -127,6 +129,7 @@ func (c *SaleMade) Fields(x wire.Codec) {
 	x.Uvarint(&c.Tally.Upgrades)
 }
 
+// withheld implements [withholding]: buyers do not get these fields.
 func (c *SaleMade) withheld(x wire.Codec) { c.Tally.methods(x) }
 
 // mapTo copies the fields between the change and its detail, in the direction of m.
@@ -160,6 +163,7 @@ func (*Sold) Kind() Kind { return KindSold }
 
 func (c *Sold) About() string { return c.Object }
 
+// public implements [lasting]: these fields are kept when the object is forgotten.
 func (c *Sold) public(x wire.Codec) { x.Uvarint(&c.Sale, &c.Price) }
 
 // Fields implements [Change].
@@ -168,6 +172,7 @@ func (c *Sold) Fields(x wire.Codec) {
 	c.Value.Fields(x)
 }
 
+// withheld implements [withholding]: buyers do not get these fields.
 func (c *Sold) withheld(x wire.Codec) { c.Method.fields(x) }
 
 // mapTo copies the fields between the change and its detail, in the direction of m. The text of the
