@@ -39,8 +39,9 @@ const (
 	mostStrangers = 10
 )
 
-// ClaimLedger claims the ledger in the file at path until the claim is released. It returns
-// [kv.ErrInUse] if a process of this user, of root or of the file's owner has claimed the ledger.
+// ClaimLedger claims the ledger in the file at path until the claim is released. If another claim
+// exists, it waits for about [claimWait]. It returns [kv.ErrInUse] if a process of this user, of
+// root or of the file's owner still has claimed the ledger then.
 //
 // If the system has no such sockets, or if another user has bound the name, ClaimLedger returns an
 // empty claim. Then copies that are open at the same time are not detected. The second case is
@@ -48,6 +49,7 @@ const (
 func ClaimLedger(id [16]byte, path string, log *callback.Log) (*Claim, error) {
 	name := "@sluice-ledger-" + uuid.UUID(id).String()
 	deadline := time.Now().Add(claimWait)
+	// strangers counts the polls since the last one that found a trusted claim.
 	for strangers := 0; ; time.Sleep(claimPoll) {
 		socket, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: name})
 		switch {
@@ -59,6 +61,7 @@ func ClaimLedger(id [16]byte, path string, log *callback.Log) (*Claim, error) {
 		case !errors.Is(err, syscall.EADDRINUSE):
 			return nil, fmt.Errorf("claim the ledger: %w", err)
 		}
+		// The name is bound already: find out by which process.
 		holder, err := holderOf(name)
 		late := time.Now().After(deadline)
 		switch {
@@ -124,8 +127,9 @@ func forbidden(err error) bool {
 	return isAny(err, syscall.EACCES, syscall.EPERM, syscall.ENOSYS, syscall.EAFNOSUPPORT, syscall.EPROTONOSUPPORT)
 }
 
-// holderOf returns the credentials, from the kernel, of the process that listens at an abstract
-// socket. Every claim listens and accepts, so an error means that no claim is there.
+// holderOf returns the user and process ids of the process that listens at an abstract socket, as
+// the kernel reports them. Every claim listens and accepts, so an error means that no claim is
+// there.
 func holderOf(name string) (*syscall.Ucred, error) {
 	socket, err := net.DialUnix("unix", nil, &net.UnixAddr{Net: "unix", Name: name})
 	if err != nil {
@@ -143,8 +147,8 @@ func holderOf(name string) (*syscall.Ucred, error) {
 	return peer, errors.Join(failed, err)
 }
 
-// inProcess returns the end of a sentence that names a process. It returns "" for pid 0, which is a
-// process in a namespace that this process cannot see.
+// inProcess returns the end of an error text, such as ", in process 7". It returns "" for pid 0,
+// which the kernel reports for a process in a namespace that this process cannot see.
 func inProcess(pid int) string {
 	switch pid {
 	case 0:

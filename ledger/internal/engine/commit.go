@@ -23,7 +23,8 @@ import (
 
 // commit decides and folds a batch in the memtable, and appends its events to the journal with one
 // flush. Only then are they visible to readers. A refused decision affects no other proposal of the
-// batch. A failure to append fails the whole batch.
+// batch. A failure to append fails the whole batch: err is then not nil. It wraps [errs.ErrStopped]
+// if it is unknown whether the batch is durable.
 //
 // The function report passes the commit to the host's log and observer; it is nil if there is
 // nothing to report. It must be called only after the next leader may begin, because the host may
@@ -33,7 +34,7 @@ func (l *Engine) commit(batch []*Proposal) (report func(), err error) {
 		return nil, err
 	}
 	began := time.Now()
-	s, err := l.write(batch)
+	s, err := l.write(batch) // s is the state after the batch; nil if the batch has no event
 	took := time.Since(began)
 	switch {
 	case err != nil:
@@ -53,9 +54,11 @@ func (l *Engine) commit(batch []*Proposal) (report func(), err error) {
 	return nil, nil
 }
 
-// commitReport returns a function that reports a commit to the host, or nil if there is nothing to
-// report. requests is the number of requests in the batch.
+// commitReport returns a function that writes a commit to the host's log and reports it to the
+// observer, or nil if there is nothing to report. s is the state after the commit, requests the
+// number of requests in the batch.
 func (l *Engine) commitReport(s *state.State, requests int, took time.Duration) func() {
+	// Everything is read here, because the function runs when the next batch may be in progress.
 	lines := l.lines
 	if len(lines) == 0 && l.Observer == nil {
 		return nil
@@ -77,7 +80,8 @@ func (l *Engine) commitReport(s *state.State, requests int, took time.Duration) 
 var errRetryWithoutRefused = errors.New("a refused proposal had recorded events")
 
 // write decides, folds and appends a batch. It returns the state after the batch, or nil if the
-// batch has no event. The transaction of that state has ended.
+// batch has no event. The transaction of that state has ended. The result is not valid if err is
+// not nil.
 func (l *Engine) write(batch []*Proposal) (written *state.State, err error) {
 	if err := l.startJournal(); err != nil {
 		return nil, err
@@ -87,6 +91,8 @@ func (l *Engine) write(batch []*Proposal) (written *state.State, err error) {
 	for err = errRetryWithoutRefused; err == errRetryWithoutRefused; {
 		err = l.Store.Update(func(w kv.Writer) error {
 			s, err := l.decideBatch(batch, w, now)
+			// If another process has overwritten the file, the decisions may be wrong, and must not
+			// be appended. Update itself finds that only after the append.
 			if over, can := w.(memtable.Checker); can && err == nil {
 				err = over.Check()
 			}
@@ -100,17 +106,18 @@ func (l *Engine) write(batch []*Proposal) (written *state.State, err error) {
 	return written, err
 }
 
-// newest returns the clock reading of the batch that began last; it need not be the latest time.
-// Every proposal of the batch was in progress during that reading, so the time is valid for each of
-// them.
+// newest returns the time of the clock reading that began last, of all readings for the proposals
+// of a batch. It need not be the latest time. Every proposal of the batch was in progress during
+// that reading, so the time is valid for each of them.
 func newest(batch []*Proposal) time.Time {
 	last := slices.MaxFunc(batch, func(a, b *Proposal) int { return cmp.Compare(a.reading, b.reading) })
 	return last.now
 }
 
-// stopIfUncertain stops the ledger if err leaves it unknown whether the commit is durable, or if
-// another process has overwritten the file. It returns err, wrapped in [errs.ErrStopped] in the
-// first case.
+// stopIfUncertain stops the ledger in two cases. If err wraps [kv.ErrUncertain], it is unknown
+// whether the commit is durable: then stopIfUncertain returns err wrapped in [errs.ErrStopped]. If
+// err wraps [kv.ErrOverwritten], another process has overwritten the file: then it returns err
+// unchanged, as for any other error.
 func (l *Engine) stopIfUncertain(err error) error {
 	if errors.Is(err, kv.ErrUncertain) && !errors.Is(err, errs.ErrStopped) {
 		err = fmt.Errorf("%w: %w", errs.ErrStopped, err)
@@ -151,7 +158,8 @@ func (l *logLine) write(to *zerolog.Logger, requests int, took time.Duration) {
 // nanoNats is the number of nano-nats in a nat.
 const nanoNats = 1e9
 
-// observed returns the observer's report of a commit that took the given time.
+// observed returns the observer's report of a commit that took the given time. s is the state after
+// the commit; s.Durable has the counters before it.
 func observed(s *state.State, took time.Duration) observe.Commit {
 	c := observe.Commit{
 		Requests: s.Work.Requests, Events: s.Counters.Events - s.Durable.Events, Duration: took, Draws: s.Work.Draws(),
@@ -164,10 +172,13 @@ func observed(s *state.State, took time.Duration) observe.Commit {
 	return c
 }
 
-// decideBatch decides and folds a batch in a transaction, and returns the state after it. A retried
-// transaction does not decide refused proposals again. But if a proposal now has another result
-// than before, for example because its true value is no longer available, all later proposals are
-// decided again: they may have been refused because of changes that no longer happen.
+// decideBatch decides and folds a batch in a transaction, and returns the state after it. It writes
+// nothing if the batch has no event. The error fails the whole batch, or is
+// [errRetryWithoutRefused].
+//
+// A retried transaction does not decide refused proposals again. But if a proposal now has another
+// result than before, for example because its true value is no longer available, all later
+// proposals are decided again: they may have been refused because of changes that no longer happen.
 func (l *Engine) decideBatch(batch []*Proposal, w kv.Writer, now time.Time) (*state.State, error) {
 	s, err := l.begin(w, now)
 	if err != nil {
@@ -175,10 +186,11 @@ func (l *Engine) decideBatch(batch []*Proposal, w kv.Writer, now time.Time) (*st
 	}
 	changed := false // a proposal has another result than in the previous try
 	for _, p := range batch {
+		// After an error no proposal is decided, but the flags are still reset for a retry.
 		if p.refused = p.refused && !changed; err != nil {
 			continue
 		}
-		first, last := p.first, p.last
+		first, last := p.first, p.last // the events of p in the previous try; both 0 in the first
 		err = p.run(s)
 		changed = changed || p.first != first || p.last != last
 	}
@@ -188,6 +200,7 @@ func (l *Engine) decideBatch(batch []*Proposal, w kv.Writer, now time.Time) (*st
 	if s.Counters.Events == s.Durable.Events {
 		return s, nil
 	}
+	// A wrong clock fails only a batch that has events, because these would record it.
 	if s.ClockErr != nil {
 		return nil, s.ClockErr
 	}
@@ -199,7 +212,9 @@ func (l *Engine) decideBatch(batch []*Proposal, w kv.Writer, now time.Time) (*st
 	return s, fold.Flush(s)
 }
 
-// begin begins a transaction at the time now.
+// begin returns the state of a transaction at the clock time now, prepared for decisions. It
+// returns an error if the time cannot be stored in an event, or if the ledger has no events. A
+// clock that is too far ahead of the log is no error here: it is stored in ClockErr of the state.
 func (l *Engine) begin(w kv.Writer, now time.Time) (*state.State, error) {
 	if err := event.CheckTime(now); err != nil {
 		return nil, err
@@ -226,7 +241,9 @@ func (l *Engine) begin(w kv.Writer, now time.Time) (*state.State, error) {
 }
 
 // append appends the events of a transaction to the journal, durably. It does nothing if there is
-// no journal. The error wraps [kv.ErrUncertain] if the events may be in the journal.
+// no journal. The error wraps [kv.ErrUncertain] if the events may be in the journal, or if the
+// journal accepts nothing more from this process ([isOver]). After any other error the journal is
+// unchanged, and the next commit may succeed.
 func (l *Engine) append(s *state.State) error {
 	if l.journal.open == nil {
 		return nil
@@ -249,17 +266,20 @@ func (l *Engine) append(s *state.State) error {
 	return fmt.Errorf("%w: journal: %w", kv.ErrUncertain, err)
 }
 
-// isOver reports whether err means that the journal accepts nothing more from this process.
+// isOver reports whether err means that the journal accepts nothing more from this process, so that
+// a retry cannot succeed. Some of these errors wrap [journal.ErrRejected], which alone permits a
+// retry.
 func isOver(err error) bool {
 	return isAny(err, journal.ErrFenced, journal.ErrOrder, journal.ErrStopped, errs.ErrReplaced)
 }
 
-// isAny reports whether err wraps one of some errors.
+// isAny reports whether err wraps at least one of the errors in of.
 func isAny(err error, of ...error) bool {
 	return slices.ContainsFunc(of, func(one error) bool { return errors.Is(err, one) })
 }
 
-// describe returns the log lines of a batch. It reads the event that settles each request.
+// describe returns one log line for each proposal of a batch that has events. The last event of a
+// request settles it, and has its key and its sale.
 func describe(s *state.State, batch []*Proposal) (lines []logLine, err error) {
 	for _, p := range batch {
 		if p.first == 0 {
@@ -288,8 +308,9 @@ func describe(s *state.State, batch []*Proposal) (lines []logLine, err error) {
 	return lines, nil
 }
 
-// decide runs the decision, unless the context of the request has ended. The recording after the
-// decision is not interrupted.
+// decide runs the decision and returns its results. It returns the error of the context if the
+// context of the request has ended before. If it ends during the decision, the next read of the
+// state fails. The recording after the decision is not interrupted.
 func (p *Proposal) decide(s *state.State) ([]event.Change, error) {
 	if err := p.ctx.Err(); err != nil {
 		return nil, err
@@ -302,8 +323,9 @@ func (p *Proposal) decide(s *state.State) ([]event.Change, error) {
 	return changes, err
 }
 
-// run decides the proposal and records its changes. The error is an error of writing, or
-// [errRetryWithoutRefused].
+// run decides the proposal and records its changes in s. The error is one of recording, which fails
+// the whole batch, or [errRetryWithoutRefused]. A refusal is no error of run, unless the decision
+// has recorded events before.
 //
 // The error of a refusal is stored in the proposal. A retried transaction does not decide a refused
 // proposal again, because the refusal is reported to the observer, and should be reported once.
@@ -328,7 +350,7 @@ func (p *Proposal) run(s *state.State) error {
 	} else {
 		_, _, err = fold.Record(s, changes)
 	}
-	if s.EventsAhead = 0; err != nil {
+	if s.EventsAhead = 0; err != nil { // the hint of this proposal does not hold for the next one
 		return err
 	}
 	if s.Counters.Events > before {

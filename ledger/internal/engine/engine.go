@@ -40,7 +40,8 @@ type Engine struct {
 	Salts    func([]byte)     // fills memory for some salts; nil for random bytes
 	Observer observe.Observer // receives reports of commits; may be nil
 
-	// Only the one goroutine that commits uses the fields below.
+	// Only the one goroutine that commits or folds uses the fields below, unless their types say
+	// otherwise.
 	Chances   state.Samplers
 	frontier  *merkle.Frontier // frontier of the Merkle tree after the last commit; nil if not known
 	journal   journaling
@@ -88,12 +89,13 @@ func (l *Engine) Sizes() (size, free int64, err error) {
 }
 
 // Backlog returns how many durable events are not in the file yet, approximately how many bytes
-// they take in memory, and the capacity in bytes. All are 0 if there is no journal.
+// they take in memory, and the capacity (room) in bytes. All are 0 if there is no journal. events
+// is also 0 if the file is damaged.
 func (l *Engine) Backlog() (events uint64, memory, room int64) {
 	if l.table == nil {
 		return 0, 0, 0
 	}
-	mark, memory, room := l.table.Backlog()
+	mark, memory, room := l.table.Backlog() // mark is the record of the counters that is in the file
 	// An error means that the file is damaged, which its readers report.
 	if at, err := markedPosition(mark); err == nil {
 		durable := l.Queue.DurableEvents()
@@ -102,8 +104,8 @@ func (l *Engine) Backlog() (events uint64, memory, room int64) {
 	return events, memory, room
 }
 
-// Observe calls the observer, if there is one. A panic of the observer is logged. The caller must
-// hold no lock and no transaction.
+// Observe passes the observer to call, if there is one. A panic of the observer is logged. The
+// caller must hold no lock and no transaction, because the observer may be slow or use the ledger.
 func (l *Engine) Observe(call func(observe.Observer)) {
 	if l.Observer != nil {
 		l.Log.Guard("Observer", func() { call(l.Observer) })
@@ -123,7 +125,7 @@ type Load struct {
 
 // Load returns the current work of the engine.
 func (l *Engine) Load() Load {
-	c := &l.Queue
+	c := &l.Queue // its fields are read together under its lock
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return Load{Waiting: len(c.queue), Committing: c.leading, Watched: c.changed != nil}
@@ -147,8 +149,9 @@ func (c ClockLeap) validate() error {
 	return nil
 }
 
-// check returns a [*api.ClockError] if the clock of a state is too far ahead of the log. The end of
-// the log is the one at the beginning of the transaction.
+// check returns a [*api.ClockError] if the clock of a state is more than c.Allowed after the last
+// event, and after the time that a person has confirmed. The last event is the one at the beginning
+// of the transaction, so the events of a batch do not hide a leap from each other.
 func (c ClockLeap) check(s *state.State) error {
 	if c.Allowed == 0 {
 		c.Allowed = DefaultClockLeap

@@ -28,20 +28,22 @@ const (
 	progressInterval = time.Second
 )
 
-// part holds groups of a journal that are folded in one transaction.
+// part holds groups of a journal that are folded in one transaction. A group is what one commit has
+// added to the journal.
 type part struct {
 	events   []fold.Recorded
-	ends     []int            // of the groups, as indexes of events
+	ends     []int            // for each group, the index in events after its last event
 	frontier *merkle.Frontier // frontier of the Merkle tree after the events
-	at       journal.Position
-	texts    wire.Texts // texts of the events
-	bytes    int
+	at       journal.Position // the end of the last group
+	texts    wire.Texts       // texts of the events
+	bytes    int              // total length of the records of the events
 }
 
-// isFull reports whether the next group belongs to another transaction.
+// isFull reports whether the part has reached a limit, so that the next group begins another part.
 func (p *part) isFull() bool { return len(p.events) >= foldedTogether || p.bytes >= foldedBytes }
 
-// restore folds the groups of the part.
+// restore applies the events of the part to s, and adds them to the log. It returns an error if an
+// event does not fit the state, or if a group ends between events that belong together.
 func (p *part) restore(s *state.State) error {
 	from := 0
 	for _, end := range p.ends {
@@ -61,8 +63,9 @@ func (p *part) restore(s *state.State) error {
 // no state, so it can read while earlier groups are folded.
 type reader struct{ fold.Reader }
 
-// add adds a group to a part. It returns an error if the group's events do not lead to the root
-// that the group states.
+// add decodes a group and adds it to a part. It returns an [errs.ErrCorrupt] in four cases: the
+// number of records does not fit the group's positions, the group does not begin where the previous
+// one ended, a record is damaged, or the events have another root than the group states.
 func (r *reader) add(to *part, g journal.Group) error {
 	if !g.Fits() {
 		return errs.Corrupt(nil, "journal: a group of %d records goes from event %d to event %d", len(g.Records),
@@ -88,7 +91,9 @@ func (r *reader) add(to *part, g journal.Group) error {
 	return nil
 }
 
-// parts returns the groups after the current position of the reader, combined to parts.
+// parts combines groups, which must begin at the current position of the reader, to parts for one
+// transaction each. The first error ends the sequence. Groups that were read before it, but do not
+// fill a part, are then not returned.
 func (r *reader) parts(groups iter.Seq2[journal.Group, error]) iter.Seq2[*part, error] {
 	return func(yield func(*part, error) bool) {
 		p := &part{}
@@ -103,13 +108,14 @@ func (r *reader) parts(groups iter.Seq2[journal.Group, error]) iter.Seq2[*part, 
 			if !p.isFull() {
 				continue
 			}
+			// A clone, because the reader changes its own frontier while the part is folded.
 			if p.frontier = r.Frontier.Clone(); !yield(p, nil) {
 				return
 			}
 			p = &part{events: make([]fold.Recorded, 0, len(p.events))}
 		}
 		if len(p.ends) > 0 {
-			p.frontier = r.Frontier
+			p.frontier = r.Frontier // the reader does not use it after the last part
 			yield(p, nil)
 		}
 	}
@@ -117,9 +123,12 @@ func (r *reader) parts(groups iter.Seq2[journal.Group, error]) iter.Seq2[*part, 
 
 var errReaderStopped = errors.New("the reader of the journal has stopped")
 
-// readAhead runs a sequence in another goroutine, one element ahead of the caller that ranges over
-// the result. It calls stop when the range ends, so that the sequence ends soon. A panic of the
-// sequence continues in the caller's goroutine.
+// readAhead returns a sequence with the same elements. It runs the original sequence in another
+// goroutine, one element ahead of the caller that ranges over the result. When the range ends, it
+// calls stop, which should make the original sequence end soon, and waits for the goroutine.
+//
+// A panic of the original sequence continues in the caller's goroutine. If the original sequence
+// ends its goroutine (runtime.Goexit), the last element is errReaderStopped.
 func readAhead[T any](stop func(), elements iter.Seq2[T, error]) iter.Seq2[T, error] {
 	type element struct {
 		it    T
@@ -127,7 +136,7 @@ func readAhead[T any](stop func(), elements iter.Seq2[T, error]) iter.Seq2[T, er
 		panic any
 	}
 	return func(yield func(T, error) bool) {
-		made, left := make(chan element), make(chan struct{})
+		made, left := make(chan element), make(chan struct{}) // left is closed when the range ends
 		send := func(one element) bool {
 			select {
 			case made <- one:
@@ -139,7 +148,8 @@ func readAhead[T any](stop func(), elements iter.Seq2[T, error]) iter.Seq2[T, er
 		var maker sync.WaitGroup
 		maker.Go(func() {
 			defer close(made)
-			// This is sent if the sequence ends its goroutine (runtime.Goexit), as a test may do.
+			// This is sent if the sequence panics, or ends its goroutine (runtime.Goexit), as a
+			// test may do. In both cases the last statement below does not clear the error.
 			last := element{err: errReaderStopped}
 			defer func() {
 				if last.panic = recover(); last.panic != nil || last.err != nil {
@@ -153,6 +163,7 @@ func readAhead[T any](stop func(), elements iter.Seq2[T, error]) iter.Seq2[T, er
 			}
 			last.err = nil
 		})
+		// These run in the opposite order: stop, close, Wait.
 		defer maker.Wait()
 		defer close(left)
 		defer stop()
@@ -167,7 +178,8 @@ func readAhead[T any](stop func(), elements iter.Seq2[T, error]) iter.Seq2[T, er
 	}
 }
 
-// reader returns a reader that begins at the end of the log, and that position.
+// reader returns a reader x that begins at the end of the log that is folded so far, and that
+// position.
 func (l *Engine) reader() (x *reader, at journal.Position, err error) {
 	err = l.Store.View(func(r kv.Reader) error {
 		s, err := state.Snapshot(r)
@@ -185,7 +197,8 @@ func (l *Engine) reader() (x *reader, at journal.Position, err error) {
 	return x, at, err
 }
 
-// foldJournal folds the journal's events after those in the file.
+// foldJournal folds all events that the journal has after the end of the folded log. It decodes the
+// next part while one is folded. If this takes long, it logs the progress every second.
 func (l *Engine) foldJournal(ctx context.Context, j journal.Journal) error {
 	r, at, err := l.reader()
 	if err != nil {
@@ -217,14 +230,14 @@ func (l *Engine) foldJournal(ctx context.Context, j journal.Journal) error {
 	return nil
 }
 
-// fold folds the groups of a part in one transaction.
+// fold folds the groups of a part in the memtable, in one transaction.
 func (l *Engine) fold(p *part) error {
 	err := l.Store.Update(func(w kv.Writer) error {
-		s, err := state.Begin(w, time.Time{})
+		s, err := state.Begin(w, time.Time{}) // no clock is needed: each event has its own time
 		if err != nil {
 			return err
 		}
-		s.Known, s.Copied = &l.Known, true
+		s.Known, s.Copied = &l.Known, true // the memtable copies what is written
 		if err := p.restore(s); err != nil {
 			return fmt.Errorf("journal: %w", err)
 		}

@@ -33,14 +33,15 @@ const (
 
 // following is the state of a standby that folds what another host appends.
 type following struct {
-	journal      journal.Follower // nil if this engine is not, or no longer, a standby
-	end          context.CancelFunc
+	journal      journal.Follower   // nil if this engine is not, or no longer, a standby
+	end          context.CancelFunc // ends the goroutines
 	goroutines   sync.WaitGroup
 	checkpointed atomic.Pointer[journal.Position] // position that is durable in the file
 	mustReport   atomic.Bool                      // the other hosts may have discarded the reported position
 }
 
-// base returns the position that is known to be durable in the file.
+// base returns the position that is known to be durable in the file (the base of the memtable). It
+// is the zero position before the first checkpoint.
 func (f *following) base() (at journal.Position) {
 	if seen := f.checkpointed.Load(); seen != nil {
 		at = *seen
@@ -48,7 +49,8 @@ func (f *following) base() (at journal.Position) {
 	return at
 }
 
-// isReader reports whether the engine never writes to the file.
+// isReader reports whether the engine never writes to the file. A standby is ReadOnly, because it
+// accepts no requests, but it writes what it folds.
 func (l *Engine) isReader() bool { return l.ReadOnly && !l.Standby }
 
 // follower returns the journal as a [journal.Follower], or an error if a standby cannot follow it.
@@ -74,8 +76,8 @@ func (l *Engine) beginFollowing(f journal.Follower) error {
 	return nil
 }
 
-// endFollowing stops folding, waits for its goroutines, and closes the journal. It does nothing if
-// the engine does not follow.
+// endFollowing stops folding, waits for its goroutines, and closes the journal. It returns the
+// error of closing. It does nothing if the engine does not follow, or does so no longer.
 func (l *Engine) endFollowing() error {
 	f := l.following.journal
 	if f == nil {
@@ -87,8 +89,9 @@ func (l *Engine) endFollowing() error {
 	return closeJournal(f, nil)
 }
 
-// follow folds what is appended until ctx ends. It retries if the journal cannot be read for some
-// time. It stops the ledger if the error is permanent, such as a damaged journal.
+// follow folds what is appended until ctx ends. If the journal cannot be read, it retries with
+// growing delays, and logs the first of the failures. It stops the ledger if the error is
+// permanent, such as a damaged journal.
 func (l *Engine) follow(ctx context.Context, f journal.Follower) {
 	for wait := readFirst; ; {
 		err := l.foldMore(ctx, f)
@@ -102,7 +105,7 @@ func (l *Engine) follow(ctx context.Context, f journal.Follower) {
 			l.Log.Say(zerolog.ErrorLevel, err, "standby stopped")
 			l.Queue.Stop(fmt.Errorf("%w: the standby cannot follow the journal: %w", errs.ErrStopped, err))
 			return
-		case wait == readFirst:
+		case wait == readFirst: // the first failure after a success
 			l.Log.Say(zerolog.WarnLevel, err, "the journal cannot be followed; trying again")
 		}
 		select {
@@ -113,13 +116,15 @@ func (l *Engine) follow(ctx context.Context, f journal.Follower) {
 	}
 }
 
-// isTemporary reports whether a retry may succeed after err.
+// isTemporary reports whether following may succeed again after err. All errors are temporary but
+// those that only a new opening of the ledger, or a repair, can end.
 func isTemporary(err error) bool {
 	return !isAny(err, errs.ErrCorrupt, errs.ErrVersion, journal.ErrStopped, kv.ErrUncertain,
 		kv.ErrReplaced, kv.ErrOverwritten)
 }
 
-// foldMore waits until the journal has events after the file's, and folds them.
+// foldMore waits until the journal has events after the folded ones, and folds them. Then it makes
+// them visible to readers.
 func (l *Engine) foldMore(ctx context.Context, f journal.Follower) error {
 	r, at, err := l.reader()
 	if err == nil {
@@ -144,8 +149,10 @@ func (l *Engine) foldMore(ctx context.Context, f journal.Follower) error {
 	return nil
 }
 
-// keepBase checkpoints the file at intervals, and reports the durable position to the other hosts,
-// until ctx ends.
+// keepBase checkpoints the file every [baseEvery] if there are new events, until ctx ends. It
+// reports the position that is durable in the file to the other hosts: when it has changed, when
+// they may have discarded it, and every [reportEvery] rounds. An error is logged in the first of
+// several rounds that fail.
 func (l *Engine) keepBase(ctx context.Context, f journal.Follower) {
 	tick := time.NewTicker(baseEvery)
 	defer tick.Stop()
@@ -175,11 +182,12 @@ func (l *Engine) keepBase(ctx context.Context, f journal.Follower) {
 	}
 }
 
-// TakeOver claims the journal, folds the rest of it, and ends following. After success this engine
-// does nothing more. TakeOver returns the file, which stays open, and the [Journals] with which the
-// next engine opens the claimed journal.
+// TakeOver claims the journal for a standby, folds the rest of it, and ends following. After
+// success this engine does nothing more. TakeOver returns the file, which stays open, and the
+// [Journals] with which the next engine opens the claimed journal.
 //
-// If TakeOver fails before it has claimed the journal, nothing has changed.
+// If TakeOver fails before it has claimed the journal, nothing has changed. If it fails later, no
+// host may append until one claims the journal again; see [Engine.foldUpTo] for this engine.
 func (l *Engine) TakeOver(ctx context.Context) (file kv.Store, journals Journals, err error) {
 	name, err := l.storedText(state.KeyJournal)
 	if err != nil {
@@ -189,6 +197,8 @@ func (l *Engine) TakeOver(ctx context.Context) (file kv.Store, journals Journals
 	if err != nil {
 		return nil, nil, err
 	}
+	// A second handle claims, so that the first one can continue to read. Standby is false in what
+	// is wanted, because a handle for a standby only follows.
 	j, err := l.journal.from.Find(ctx, journal.Wanted{Ledger: l.journal.ledger, Name: name, At: at})
 	if err != nil {
 		return nil, nil, err
@@ -216,7 +226,12 @@ func (l *Engine) TakeOver(ctx context.Context) (file kv.Store, journals Journals
 	return l.base, claimed{l.journal.from, claimedJournal{j, term, end}}, nil
 }
 
-// foldUpTo waits until the journal is folded up to its end, and ends following.
+// foldUpTo waits until the journal is folded up to end, where the claim of [Engine.TakeOver] found
+// its end. Then it closes the queue, ends following, and writes everything to the file.
+//
+// If ctx ends during the wait, or the queue is stopped, this engine continues to follow, if it can.
+// If the queue was closed concurrently, the error is [errs.ErrClosed]. After any later error the
+// file is closed, too.
 func (l *Engine) foldUpTo(ctx context.Context, end journal.Position) error {
 	if err := l.Queue.AwaitEvent(ctx, end.Events); err != nil {
 		return fmt.Errorf("the journal is claimed, but not folded up to event %d yet: %w", end.Events, err)
@@ -228,7 +243,7 @@ func (l *Engine) foldUpTo(ctx context.Context, end journal.Position) error {
 		return errors.Join(err, l.base.Close())
 	}
 	at := l.following.base()
-	if at.Events > end.Events {
+	if at.Events > end.Events { // a later claim has appended these events
 		return errors.Join(fmt.Errorf("%w: another host has taken over", journal.ErrFenced), l.base.Close())
 	}
 	if at != end {
@@ -239,7 +254,8 @@ func (l *Engine) foldUpTo(ctx context.Context, end journal.Position) error {
 	return nil
 }
 
-// claimed finds a journal that is already claimed.
+// claimed is the [Journals] of the engine that continues after [Engine.TakeOver]. It differs from
+// the embedded one in Find, which returns the journal that is already claimed.
 type claimed struct {
 	Journals
 	journal claimedJournal
@@ -250,7 +266,7 @@ func (c claimed) Find(context.Context, journal.Wanted) (journal.Journal, error) 
 	return c.journal, nil
 }
 
-// claimedJournal is a journal that is already claimed.
+// claimedJournal is a journal that is already claimed, with the results of that claim.
 type claimedJournal struct {
 	journal.Journal
 	term uint64

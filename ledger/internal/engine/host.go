@@ -18,8 +18,11 @@ import (
 const headPatience = time.Second
 
 // Host returns the role of this host in the ledger. If several hosts share the journal, Host asks
-// the journal which host has claimed it, and waits at most one second for the answer. If another
-// host has taken over, Host stops the ledger, because nothing that it decides can be committed.
+// the journal which host has claimed it, and waits at most one second for the answer. Without an
+// answer in that time, Answered is false.
+//
+// If another host has taken over, Host stops the ledger, because nothing that it decides can be
+// committed.
 func (l *Engine) Host(ctx context.Context) observe.Host {
 	// A standby whose journal is not a Follower cannot know which host has claimed it.
 	h := observe.Host{Role: l.role(), Answered: !l.Standby}
@@ -30,7 +33,8 @@ func (l *Engine) Host(ctx context.Context) observe.Host {
 	return h
 }
 
-// role returns the role of this host, as [observe.Host] names it.
+// role returns the role of this host, as [observe.Host] names it. A standby is also ReadOnly, so it
+// is checked first.
 func (l *Engine) role() string {
 	switch {
 	case l.Standby:
@@ -41,8 +45,9 @@ func (l *Engine) role() string {
 	return "leader"
 }
 
-// askHead adds to h what the journal reports about itself. It stops the ledger if the journal is
-// fenced.
+// askHead adds to h what the journal reports about itself, and sets h.Answered. If the journal
+// gives no answer within [headPatience], the other fields of h stay as they are. askHead stops the
+// ledger if another host has claimed the journal since ([journal.ErrFenced]).
 func (l *Engine) askHead(ctx context.Context, j journal.Follower, h *observe.Host) {
 	ctx, cancel := context.WithTimeout(ctx, headPatience)
 	defer cancel()
@@ -51,7 +56,7 @@ func (l *Engine) askHead(ctx context.Context, j journal.Follower, h *observe.Hos
 		head, err = j.Head(ctx)
 		return err
 	})
-	fenced := errors.Is(err, journal.ErrFenced)
+	fenced := errors.Is(err, journal.ErrFenced) // Head returns a head together with this error
 	if h.Answered = err == nil || fenced; !h.Answered {
 		return
 	}
@@ -68,7 +73,7 @@ func (l *Engine) askHead(ctx context.Context, j journal.Follower, h *observe.Hos
 // nil if the journal is not a Follower, because then no other host can claim it.
 func (j *journaling) sharedBy(handle journal.Journal) {
 	if c, is := handle.(claimedJournal); is {
-		handle = c.Journal
+		handle = c.Journal // the wrapper has only the methods of Journal, and hides those of a Follower
 	}
 	if shared, is := handle.(journal.Follower); is {
 		j.shared.Store(&shared)

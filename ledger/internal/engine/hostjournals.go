@@ -18,8 +18,9 @@ type HostJournals struct {
 	File   func() (string, error) // returns the identity of the ledger's file
 }
 
-// Find implements [Journals]. It returns an error if there is also a journal beside the file,
-// because that one may hold events that are stored nowhere else.
+// Find implements [Journals]. It opens the host's journal, which creates it if there is none. It
+// returns an [errs.ErrJournal] if there is also a journal beside the file, because that one may
+// hold events that are stored nowhere else.
 func (h HostJournals) Find(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
 	if _, err := os.Stat(h.Beside); err == nil {
 		const text = "%w: a journal is also beside the file, %s; open the ledger once without the other journal"
@@ -28,12 +29,14 @@ func (h HostJournals) Find(ctx context.Context, w journal.Wanted) (journal.Journ
 	return h.open(ctx, w)
 }
 
-// Make implements [Journals]. It opens the journal, which was created when the ledger was opened.
+// Make implements [Journals]. It only opens the journal, because Find has created it when the
+// ledger was opened.
 func (h HostJournals) Make(w journal.Wanted) (journal.Journal, error) {
 	return h.open(context.Background(), w)
 }
 
-// open calls Open, and checks what it returns.
+// open calls h.Open, and returns an error if the host's function returned a nil journal, or a nil
+// pointer in one.
 func (h HostJournals) open(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
 	j, err := h.Open(ctx, w)
 	if err == nil && j == nil {
@@ -48,15 +51,16 @@ func (h HostJournals) open(ctx context.Context, w journal.Wanted) (journal.Journ
 	return j, nil
 }
 
-// Remove implements [Journals].
+// Remove implements [Journals]. It only closes the journal, because its contents belong to the
+// host.
 func (h HostJournals) Remove(j journal.Journal) error { return j.Close() }
 
-// Sweep implements [Journals].
+// Sweep implements [Journals]. It does nothing: a crash leaves nothing beside the file.
 func (HostJournals) Sweep() error { return nil }
 
-// Place implements [Journals]. It returns the identity of the ledger's file only, because the
-// journal is not in a local file.
+// Place implements [Journals]. It ignores the argument and returns the identity of the ledger's
+// file only, because the journal is not in a local file.
 func (h HostJournals) Place(bool) (string, error) { return h.File() }
 
-// Lasting implements [Journals].
+// Lasting implements [Journals]. The host's journal outlives the process.
 func (HostJournals) Lasting() bool { return true }

@@ -18,10 +18,12 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// Journals finds and creates the journal of a ledger.
+// Journals finds and creates the journal of a ledger, in the place where this ledger has it: beside
+// its file, or where the host keeps it ([HostJournals]).
 type Journals interface {
-	// Find opens the existing journal. If there is none, Find returns nil where a journal is
-	// created only when it is needed. Elsewhere it creates one, unless the file names a journal.
+	// Find opens the existing journal. If there is none, and the journal would be beside the file,
+	// Find returns nil and no error: the first commit creates one by Make. A journal of the host is
+	// created by Find, unless the file names one.
 	Find(context.Context, journal.Wanted) (journal.Journal, error)
 	// Make creates an empty journal.
 	Make(journal.Wanted) (journal.Journal, error)
@@ -44,10 +46,10 @@ type journaling struct {
 	ledger [16]byte
 	frozen atomic.Uint64 // number of events in the checkpoint that began last
 
-	mu      sync.Mutex // held while open changes, and during a trim
-	open    journal.Journal
-	named   bool // the file names the journal, durably; used only by the goroutine that commits
-	term    uint64
+	mu      sync.Mutex                       // held while open changes, and during a trim
+	open    journal.Journal                  // claimed by this process; nil before the first commit
+	named   bool                             // the file names it, durably; used only by the goroutine that commits
+	term    uint64                           // of the claim
 	trimmed atomic.Pointer[journal.Position] // the journal holds nothing up to this position
 	wanted  atomic.Pointer[journal.Position] // position of the trim in the background; nil if none is in progress
 	trims   sync.WaitGroup                   // waits for the goroutine that trims
@@ -60,11 +62,14 @@ type journaling struct {
 	save func()
 }
 
-// cut reports whether a checkpoint of exactly the events before a group has begun.
+// cut reports whether the checkpoint that began last has exactly the events before a group, of
+// which there are before. Then the group begins a new segment of the journal, so that all earlier
+// segments can be trimmed after the checkpoint.
 func (j *journaling) cut(before uint64) bool { return before > 0 && j.frozen.Load() == before }
 
 // startJournal creates a journal if there is none, and writes its name to the file before anything
 // is appended. Without the name in the file, the file could be opened without the journal's events.
+// It does nothing if the name is in the file already, or if the store needs no journal.
 func (l *Engine) startJournal() error {
 	if l.journal.named || l.journal.from == nil {
 		return nil
@@ -83,9 +88,10 @@ func (l *Engine) startJournal() error {
 	return nil
 }
 
-// removeIfReplaced removes the new journal if why is [kv.ErrReplaced] and not [kv.ErrUncertain]:
-// the file was replaced, so nothing is written to it any more, and it cannot name the journal.
-// removeIfReplaced returns why.
+// removeIfReplaced removes the new journal if the error why wraps [kv.ErrReplaced] and not
+// [kv.ErrUncertain]. In this case the file was replaced, so nothing is written to it any more, and
+// it cannot name the journal. removeIfReplaced returns why, with the error of the removal if there
+// is one.
 func (l *Engine) removeIfReplaced(why error) error {
 	if !errors.Is(why, kv.ErrReplaced) || errors.Is(why, kv.ErrUncertain) {
 		return why
@@ -95,7 +101,8 @@ func (l *Engine) removeIfReplaced(why error) error {
 	return errors.Join(why, closeJournal(j, l.journal.from.Remove(j)))
 }
 
-// makeJournal creates a journal that begins at the end of the log, and claims it.
+// makeJournal creates a journal that begins at the end of the log, claims it, and makes it the one
+// that commits are appended to. If the claim fails, it removes the journal again.
 func (l *Engine) makeJournal() error {
 	at, err := l.position()
 	if err != nil {
@@ -121,7 +128,9 @@ func (l *Engine) makeJournal() error {
 	return nil
 }
 
-// appendTo sets the journal that commits are appended to from now on; nil is none.
+// appendTo sets the journal that commits are appended to from now on, under the term of its claim.
+// Nil means none. trimmed is the position up to which the journal is known to hold nothing; the
+// zero position means that this is not known.
 func (l *Engine) appendTo(j journal.Journal, term uint64, trimmed journal.Position) {
 	l.journal.mu.Lock()
 	defer l.journal.mu.Unlock()
@@ -130,7 +139,8 @@ func (l *Engine) appendTo(j journal.Journal, term uint64, trimmed journal.Positi
 	l.journal.sharedBy(j)
 }
 
-// trimmedTo returns the position up to which the journal holds nothing any more.
+// trimmedTo returns the position up to which the journal is known to hold nothing any more, or the
+// zero position.
 func (j *journaling) trimmedTo() (at journal.Position) {
 	if trimmed := j.trimmed.Load(); trimmed != nil {
 		at = *trimmed
@@ -139,7 +149,8 @@ func (j *journaling) trimmedTo() (at journal.Position) {
 }
 
 // nameJournal writes to the file the name of the journal and the identities of file and journal,
-// and checkpoints. The name "" means that there is no journal.
+// together with everything committed. They are durable when it returns nil. The name "" means that
+// there is no journal.
 func (l *Engine) nameJournal(name string) error {
 	err := l.Store.Update(func(w kv.Writer) error {
 		return errors.Join(l.putPlace(w, name != ""), putText(w, state.KeyJournal, name))
@@ -158,7 +169,7 @@ func putText(w kv.Writer, key, text string) error {
 	return w.Put(state.BucketMeta, []byte(key), wire.Seal(state.BucketMeta, []byte(key), []byte(text)))
 }
 
-// storedText returns the text under a key of the meta bucket, or "".
+// storedText returns the text under a key of the meta bucket, or "" if the key is not there.
 func (l *Engine) storedText(key string) (text string, err error) {
 	err = l.Store.View(func(r kv.Reader) error {
 		payload, err := (&state.State{Reader: r}).Payload(state.BucketMeta, []byte(key))
@@ -168,8 +179,9 @@ func (l *Engine) storedText(key string) (text string, err error) {
 	return text, err
 }
 
-// RecordMove records that the ledger is now in another file. If the process dies before the next
-// checkpoint, the file counts as a copy.
+// RecordMove records that the ledger is now in another file: it stores the identity of that file.
+// If the process dies before the next checkpoint, the file still has the old identity. Then it
+// counts as a copy when it is opened, and is audited.
 func (l *Engine) RecordMove() error {
 	if l.journal.from == nil {
 		return nil
@@ -183,7 +195,9 @@ func (l *Engine) RecordMove() error {
 	})
 }
 
-// putPlace stores the identity of the file, and that of the journal if there is one.
+// putPlace stores the identity of the file, and also that of the journal if the argument journal is
+// true. [Engine.isCopy] compares them later. The error wraps [kv.ErrReplaced] if the file or the
+// journal is not at its path any more.
 func (l *Engine) putPlace(w kv.Writer, journal bool) error {
 	place, err := l.journal.from.Place(journal)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -192,18 +206,24 @@ func (l *Engine) putPlace(w kv.Writer, journal bool) error {
 	return errors.Join(err, putText(w, state.KeyPlace, place))
 }
 
-// isCopy reports whether the file, or the journal that it names, is not the one that was written to
-// last. If alone is true, the file is read without its journal, and only the file is compared.
+// isCopy reports whether the file is a copy of the one that the ledger was written to last, or the
+// journal a copy of the journal. It compares their present identities with the stored ones
+// ([Engine.putPlace]), and returns false if the system cannot identify files.
+//
+// named means that the file names a journal, so that both are compared. alone means that the file
+// is read without the journal that it names, so that only the file is compared.
 func (l *Engine) isCopy(named, alone bool) (bool, error) {
 	now, err := l.journal.from.Place(named)
 	if err != nil || now == "" {
 		return false, err
 	}
 	place, err := l.storedText(state.KeyPlace)
+	// If the file names a journal, the stored text is the identity of the file, a blank, and that
+	// of the journal.
 	return place != now && !(alone && strings.HasPrefix(place, now+" ")), err
 }
 
-// position returns the end of the log.
+// position returns the end of the log in the store, including what is in memory only.
 func (l *Engine) position() (at journal.Position, err error) {
 	err = l.Store.View(func(r kv.Reader) error {
 		s, err := state.Snapshot(r)
@@ -213,11 +233,12 @@ func (l *Engine) position() (at journal.Position, err error) {
 	return at, err
 }
 
-// SetLedger sets the id of the ledger.
+// SetLedger sets the id of the ledger, with which its journal is found or created.
 func (l *Engine) SetLedger(ledger [16]byte) { l.journal.ledger = ledger }
 
 // endJournal brings the file up to date when the ledger is closed, and closes the journal. A
-// journal beside the file is removed.
+// journal beside the file is removed. If the ledger has stopped after a failure, endJournal only
+// closes the journal, so that the next Open can fold it.
 func (l *Engine) endJournal() error {
 	if l.Standby {
 		return l.endStandby()
@@ -229,17 +250,20 @@ func (l *Engine) endJournal() error {
 	err := l.Queue.Stopped()
 	switch {
 	case err != nil: // only the next Open can find out what is durable
-		l.saveIfReplaced()
+		l.saveIfReplaced() // the next Open could not read a journal that was replaced
 		return closeJournal(j, nil)
 	case l.journal.from.Lasting():
 		err = l.Checkpoint()
+		// A trim in the background ([Engine.trimLater]) may not have begun yet, and cannot after
+		// the journal is closed.
 		l.logTrim(l.trim(l.following.base()))
 		return closeJournal(j, err)
 	}
 	return l.dropJournal(j)
 }
 
-// endStandby ends following, and brings the file of a standby up to date when it is closed.
+// endStandby ends following, and brings the file of a standby up to date when it is closed. It does
+// not write the file if the standby has stopped after a failure.
 func (l *Engine) endStandby() error {
 	err := l.endFollowing()
 	if l.Queue.Stopped() != nil {
@@ -248,7 +272,9 @@ func (l *Engine) endStandby() error {
 	return errors.Join(err, l.Checkpoint())
 }
 
-// dropJournal removes the journal, after the file has been written without its name.
+// dropJournal removes the journal, after the file has been written with all its events and without
+// its name. If the file cannot be written, the journal is only closed, because its events may be
+// nowhere else.
 func (l *Engine) dropJournal(j journal.Journal) error {
 	l.appendTo(nil, 0, journal.Position{}) // the checkpoint need not trim a journal that is removed
 	if err := l.nameJournal(""); err != nil {
@@ -267,7 +293,8 @@ func (l *Engine) saveIfReplaced() {
 	}
 }
 
-// saveAll implements save, which runs it once.
+// saveAll does what [journaling.save] says: it writes all that is committed to the file, without
+// the name of the journal, and logs the result.
 func (l *Engine) saveAll() {
 	if err := l.nameJournal(""); err != nil {
 		l.Log.Say(zerolog.ErrorLevel, err,
@@ -278,17 +305,19 @@ func (l *Engine) saveAll() {
 		"the journal was replaced: everything acknowledged is now in the file, which no longer needs that journal")
 }
 
-// recordReplaced records it if err means that the journal was replaced.
+// recordReplaced sets l.journal.replaced if err wraps [errs.ErrReplaced], which means that the
+// journal, or a part of it, was replaced, removed or overwritten.
 func (l *Engine) recordReplaced(err error) {
 	if errors.Is(err, errs.ErrReplaced) {
 		l.journal.replaced.Store(true)
 	}
 }
 
-// keepJournal continues with a journal that outlives the process, after a checkpoint of the folded
-// events.
+// keepJournal makes a claimed journal that outlives the process the one that commits are appended
+// to. It writes the folded events and the name of the journal to the file first. On an error it
+// closes the journal.
 func (l *Engine) keepJournal(j journal.Journal, term uint64) error {
-	l.appendTo(j, term, journal.Position{})
+	l.appendTo(j, term, journal.Position{}) // how far an earlier process has trimmed it is not known
 	if err := l.nameJournal(j.Name()); err != nil {
 		return closeJournal(j, err)
 	}
@@ -296,7 +325,8 @@ func (l *Engine) keepJournal(j journal.Journal, term uint64) error {
 	return nil
 }
 
-// Close brings the file up to date, closes it, and releases the claim. The queue must be closed.
+// Close brings the file up to date, closes the journal and the file, and releases the claim. All of
+// this is done even if a step fails; the error joins those of the steps. The queue must be closed.
 func (l *Engine) Close() error {
 	defer l.Log.Flush()
 	err := errors.Join(l.endJournal(), l.Store.Close())
@@ -304,8 +334,8 @@ func (l *Engine) Close() error {
 	return errors.Join(err, l.Claim.Release())
 }
 
-// Abort closes the journal and releases the claim after the ledger could not be opened. The
-// contents of the journal do not change.
+// Abort closes the journal and releases the claim after the ledger could not be opened. It does not
+// close the file. The contents of the journal do not change.
 func (l *Engine) Abort() error {
 	var err error
 	if j := l.journal.open; j != nil {

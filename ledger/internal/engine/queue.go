@@ -120,7 +120,8 @@ func (c *Queue) Check() error {
 	return c.refusal()
 }
 
-// refusal is Check with the lock held.
+// refusal is Check for a caller that holds the lock. The failure that stopped the ledger comes
+// before [errs.ErrClosed].
 func (c *Queue) refusal() error {
 	if c.failure == nil && c.closed {
 		return errs.ErrClosed
@@ -141,15 +142,18 @@ func (c *Queue) setDurable(event uint64) {
 	c.update(func() { c.Durable = max(c.Durable, event) })
 }
 
-// enter queues a proposal, and reports whether its caller must lead at once. The caller of a part
-// always waits for its turn, because other proposals may go first.
+// enter queues a proposal, and reports whether its caller must lead at once. If not, the caller
+// waits for messages on p.turn. The error says why the queue accepts no proposal.
+//
+// A part never leads at once, even if no caller leads. The batch that it leads may leave it out,
+// and then its caller must wait further. So it receives on p.turn that it is to lead.
 func (c *Queue) enter(p *Proposal) (lead bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.refusal(); err != nil {
 		return false, err
 	}
-	free := !c.leading
+	free := !c.leading // no caller leads
 	c.queue, c.leading = append(c.queue, p), true
 	if free && !p.Part {
 		return true, nil
@@ -163,12 +167,14 @@ func (c *Queue) enter(p *Proposal) (lead bool, err error) {
 	return false, nil
 }
 
-// take removes a batch from the queue. It skips parts while time is owed to other proposals and any
-// of these wait.
+// take removes a batch of at most [MostTogether] proposals from the queue, and returns it. The
+// others stay in the queue, in their order. Parts stay, too, while time is owed to other proposals
+// and any of these wait.
 func (c *Queue) take() []*Proposal {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	first := c.owed > 0 && slices.ContainsFunc(c.queue, func(p *Proposal) bool { return !p.Part }) // others go first
+	// stay reuses the memory of the queue: it is never longer than what the loop has read.
 	batch, stay := make([]*Proposal, 0, min(len(c.queue), MostTogether)), c.queue[:0]
 	for _, p := range c.queue {
 		if len(batch) == MostTogether || first && p.Part {
@@ -177,7 +183,7 @@ func (c *Queue) take() []*Proposal {
 			batch = append(batch, p)
 		}
 	}
-	clear(c.queue[len(stay):])
+	clear(c.queue[len(stay):]) // so that the memory keeps no proposal that has left the queue
 	c.queue = stay
 	return batch
 }
@@ -206,7 +212,8 @@ func (c *Queue) handOver() {
 }
 
 // withdraw removes a proposal from the queue. It returns false if the proposal is no longer in the
-// queue, because it is in a batch.
+// queue, because it is in a batch. If the proposal was chosen to lead and has not received that
+// message yet, withdraw hands the lead to the next one.
 func (c *Queue) withdraw(p *Proposal) bool {
 	c.mu.Lock()
 	i := slices.Index(c.queue, p)
@@ -220,7 +227,7 @@ func (c *Queue) withdraw(p *Proposal) bool {
 	select {
 	case <-p.turn: // it was chosen to lead, so another proposal must lead
 		c.handOver()
-	default:
+	default: // also if p.turn is nil
 	}
 	return true
 }
@@ -236,12 +243,13 @@ func (c *Queue) Stop(reason error) (first bool) {
 	return first
 }
 
-// Close refuses new proposals and waits until the queued ones are settled. It returns false if the
-// queue was closed before.
+// Close refuses new proposals and waits until the queued ones are settled. It returns false if an
+// earlier call has closed the queue. It waits in that case, too.
 func (c *Queue) Close() bool {
 	first := false
 	c.update(func() { first, c.closed = !c.closed, true })
-	// Await returns no error, because the context never ends.
+	// No caller leads only if the queue is empty. Await returns no error, because the context never
+	// ends.
 	_ = c.Await(context.Background(), func() bool { return !c.leading })
 	return first
 }
@@ -255,7 +263,8 @@ func (l *Engine) Submit(ctx context.Context, decide Decision) (first, last uint6
 	return l.Propose(ctx, &Proposal{Decide: decide})
 }
 
-// Propose is [Engine.Submit] for a decision that may record its changes itself.
+// Propose is [Engine.Submit] for a proposal that may have a function of its own that records its
+// changes, or may be one part of a large request ([Proposal]).
 func (l *Engine) Propose(ctx context.Context, p *Proposal) (first, last uint64, err error) {
 	if l.ReadOnly {
 		return 0, 0, errs.ErrReadOnly
@@ -276,7 +285,7 @@ func (l *Engine) Propose(ctx context.Context, p *Proposal) (first, last uint64, 
 		l.lead(p)
 	} else {
 		settled := l.await(ctx, p)
-		l.Queue.turns.Put(p.turn)
+		l.Queue.turns.Put(p.turn) // it is empty, and no other goroutine has it
 		if !settled {
 			return 0, 0, ctx.Err()
 		}
@@ -297,19 +306,20 @@ func (l *Engine) await(ctx context.Context, p *Proposal) bool {
 				l.Queue.handOver() // it was chosen to lead, so another proposal must lead
 				return false
 			}
-			l.lead(p)
+			l.lead(p) // this sends to p.turn if p was in the batch; otherwise the loop waits further
 		case <-ctx.Done():
 			if l.Queue.withdraw(p) {
 				return false
 			}
-			<-p.turn
+			<-p.turn // it is in a batch, whose leader sends false
 			return true
 		}
 	}
 }
 
-// lead commits one batch and hands over the lead. The own proposal stays in the queue if it is a
-// part whose turn has not come.
+// lead commits one batch, sends the outcome to the callers of its proposals, and hands over the
+// lead. The own proposal stays in the queue if it is a part whose turn has not come. If the batch
+// leaves it unknown what is durable, or a function of the host panics, lead stops the queue.
 func (l *Engine) lead(own *Proposal) {
 	if l.Queue.last > 1 || own.Part {
 		for range Yields {
@@ -318,14 +328,16 @@ func (l *Engine) lead(own *Proposal) {
 	}
 	batch, began := l.Queue.take(), time.Now()
 	l.Queue.last = len(batch)
-	err, panics := errs.ErrStopped, true // the result of the batch if commit panics
+	err, panics := errs.ErrStopped, true // both remain if commit panics; otherwise its result replaces them
 	var report func()
 	defer func() {
 		if errors.Is(err, errs.ErrStopped) {
 			l.Queue.Stop(err)
 		}
 		if panics {
-			l.Queue.withdraw(own) // if it is not in the batch; no caller waits for it any more
+			// The panic ends the caller of own. If own is not in the batch, it would stay in the
+			// queue although no caller waits for it any more.
+			l.Queue.withdraw(own)
 		}
 		l.Queue.recordTime(batch, time.Since(began))
 		settle(batch, err)
@@ -338,7 +350,8 @@ func (l *Engine) lead(own *Proposal) {
 	panics = false
 }
 
-// settle sends the outcome to all callers of a batch. err is the error of the whole batch.
+// settle sends the outcome to all callers of a batch. err is the error of the whole batch. If it is
+// nil, each proposal already has its own result or refusal.
 func settle(batch []*Proposal, err error) {
 	for _, p := range batch {
 		if err != nil {
@@ -347,7 +360,9 @@ func settle(batch []*Proposal, err error) {
 			p.first, p.last, p.err = 0, 0, err
 		}
 		if p.turn != nil {
-			p.turn <- false // never blocks: a proposal that was chosen to lead has received that message
+			// This never blocks. The channel holds one message, and is empty: a proposal that was
+			// chosen to lead has received that message.
+			p.turn <- false
 		}
 	}
 }
@@ -359,8 +374,9 @@ func (c *Queue) DurableEvents() uint64 {
 	return c.Durable
 }
 
-// AwaitEvent waits until an event is on disk. If the queue closes or stops before that, it returns
-// the reason.
+// AwaitEvent waits until the event with this number is on disk. It returns ctx.Err() if ctx ends
+// first. If the queue is closed or stopped when the wait ends, it returns the reason, even if the
+// event is on disk.
 func (c *Queue) AwaitEvent(ctx context.Context, event uint64) error {
 	err := c.Await(ctx, func() bool { return c.Durable >= event || c.refusal() != nil })
 	if err != nil {

@@ -22,25 +22,28 @@ type Checks struct {
 	Admit func(*state.State) error
 }
 
-// Recover folds the journal, if a process has left one or the host keeps it elsewhere. If the
-// ledger is open for writing, everything is then in the file, and a journal beside the file is
-// removed. If it is open for reading only, the folded events are in memory.
+// Recover completes the opening of a ledger. It folds the journal, if a process has left one or the
+// host keeps it elsewhere. If the ledger is open for writing, everything is then in the file, and a
+// journal beside the file is removed. If it is open for reading only, the folded events are in
+// memory. A standby begins to follow the journal.
+//
+// After an error the journal is closed. If a function of the host panics, it is closed, too.
 func (l *Engine) Recover(ctx context.Context, c Checks) error {
 	audit := func() error { return c.Audit(ctx) }
 	admit := func() error { return l.View(ctx, c.Admit) }
 	if l.journal.from == nil {
 		return admit()
 	}
-	j, named, err := l.findJournal(ctx)
+	j, named, err := l.findJournal(ctx) // named: the file names a journal
 	if err != nil {
 		return err
 	}
-	if j == nil && named {
+	if j == nil && named { // l.WithoutJournal permits this
 		return l.readAlone(audit, admit)
 	}
 	if j == nil {
 		if !l.isReader() { // a reader sees the file as it is
-			err = l.auditCopy(false, false, audit)
+			err = l.auditCopy(false, false, audit) // the file names no journal
 		}
 		if err == nil {
 			err = admit()
@@ -54,10 +57,11 @@ func (l *Engine) Recover(ctx context.Context, c Checks) error {
 	return callback.OrClean(run, func() { _ = closeJournal(j, nil) })
 }
 
-// readAlone reads a file whose journal is missing. Like a file with its journal, the file is
-// audited if it is a copy.
+// readAlone completes the opening of a file whose journal is missing, for reading only. It sets
+// l.MissingJournal to the name of that journal. Like a file with its journal, the file is audited
+// if it is a copy.
 func (l *Engine) readAlone(audit, admit func() error) error {
-	err := l.auditCopy(false, true, audit)
+	err := l.auditCopy(false, true, audit) // only the file can be compared
 	if err == nil {
 		err = admit()
 	}
@@ -68,8 +72,11 @@ func (l *Engine) readAlone(audit, admit func() error) error {
 	return err
 }
 
-// continueWith folds the journal, and continues with it depending on how the ledger was opened: as
-// reader, standby or leader. named is whether the file names the journal.
+// continueWith folds the journal, and then depends on how the ledger was opened. A reader closes
+// the journal. A standby begins to follow it. A leader appends to it from now on if it outlives the
+// process; otherwise it removes the journal, and the first commit creates another.
+//
+// named is whether the file names the journal. After an error the journal is closed.
 func (l *Engine) continueWith(ctx context.Context, j journal.Journal, named bool, audit, admit func() error) error {
 	term, err := l.readJournal(ctx, j, named, audit)
 	if err == nil {
@@ -93,10 +100,13 @@ func (l *Engine) continueWith(ctx context.Context, j journal.Journal, named bool
 	return l.dropJournal(j)
 }
 
-// findJournal returns the existing journal, or nil, and whether the file names a journal. It
-// returns an error if the journal does not belong to the file, or if the journal that the file
-// names is missing. With l.WithoutJournal, a missing journal is no error: findJournal returns nil
-// and true.
+// findJournal returns the existing journal, or nil if there is none, and whether the file names a
+// journal. Journals.Find may create a journal of the host. If the ledger is open for writing,
+// findJournal first destroys what a crash left while a journal was created or removed.
+//
+// It returns an [errs.ErrJournal] if the file names another journal than the one found, or if the
+// journal that the file names is missing. With l.WithoutJournal, a missing journal is no error:
+// findJournal returns nil and true.
 func (l *Engine) findJournal(ctx context.Context) (j journal.Journal, named bool, err error) {
 	name, err := l.storedText(state.KeyJournal)
 	if err != nil {
@@ -127,8 +137,9 @@ func (l *Engine) findJournal(ctx context.Context) (j journal.Journal, named bool
 	return j, name != "", nil
 }
 
-// checkName closes a journal whose name cannot be stored in the file, and returns the error.
-// Without the name, the file could be opened with any journal, or with none.
+// checkName returns nil if the name of a journal can be stored in the file. Otherwise it closes the
+// journal and returns the error. Without the name in it, the file could be opened with any journal,
+// or with none.
 func checkName(j journal.Journal) error {
 	err := callback.Call("Journal.Name", func() error { return event.CheckName("name of the journal", j.Name()) })
 	if err != nil {
@@ -143,8 +154,9 @@ func mismatch(format string, args ...any) error {
 		append([]any{errs.ErrJournal}, args...)...)
 }
 
-// tooOld returns an [errs.ErrJournal] if err says that the file ends before the beginning of a
-// shared journal. Otherwise it returns nil.
+// tooOld returns an [errs.ErrJournal] with instructions if err is a [journal.ErrLost] of a journal
+// that the host keeps: the file ends before its beginning, or after its end. Otherwise it returns
+// nil.
 func (l *Engine) tooOld(err error) error {
 	if !l.journal.from.Lasting() || !errors.Is(err, journal.ErrLost) {
 		return nil
@@ -154,7 +166,8 @@ func (l *Engine) tooOld(err error) error {
 		errs.ErrJournal, err)
 }
 
-// asMismatch converts an error about damage in the journal to an [errs.ErrJournal].
+// asMismatch converts an [errs.ErrCorrupt] of a journal to an [errs.ErrJournal] that says how to
+// repair it. It returns all other errors, and nil, unchanged.
 func asMismatch(err error) error {
 	if errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrJournal) {
 		return mismatch("%w", err)
@@ -162,10 +175,12 @@ func asMismatch(err error) error {
 	return err
 }
 
-// isBeside reports whether a name is that of a journal beside the file.
+// isBeside reports whether a name is that of a journal beside the file, as package journalfile
+// names it.
 func isBeside(name string) bool { return strings.HasPrefix(name, "file:") }
 
-// missing returns the error for a file whose journal is missing.
+// missing returns the [errs.ErrJournal] for a file whose journal, of this name, is missing. It says
+// what to do.
 func missing(name string) error {
 	if isBeside(name) {
 		return mismatch("the journal %s is missing; it is beside the file while the ledger is open, and must be moved "+
@@ -175,7 +190,7 @@ func missing(name string) error {
 }
 
 // auditCopy audits the file if it is a copy, because a copy may have been made while the file was
-// written to.
+// written to. named and alone are those of [Engine.isCopy].
 func (l *Engine) auditCopy(named, alone bool, audit func() error) error {
 	copied, err := l.isCopy(named, alone)
 	if err == nil && copied {
@@ -184,7 +199,8 @@ func (l *Engine) auditCopy(named, alone bool, audit func() error) error {
 	return err
 }
 
-// readJournal checks and folds a journal, and claims it if the ledger is open for writing.
+// readJournal checks and folds a journal, and claims it if the ledger is open for writing. It
+// returns the term of the claim, or 0 without a claim.
 //
 // A journal that the file does not name was left by a crash during Close, or the file is an older
 // copy that was restored. Both are rare, so the file is audited in both cases.
@@ -192,7 +208,7 @@ func (l *Engine) readJournal(
 	ctx context.Context, j journal.Journal, named bool, audit func() error,
 ) (term uint64, err error) {
 	if named {
-		err = l.auditCopy(true, false, audit)
+		err = l.auditCopy(true, false, audit) // the file and its journal are compared
 		// A standby needs no checkFolded: it continues from any copy whose end is in the journal.
 	} else if err = audit(); err == nil && !l.Standby {
 		err = l.checkFolded(ctx, j)
@@ -214,9 +230,10 @@ func (l *Engine) readJournal(
 	return term, asMismatch(err)
 }
 
-// takeOver claims a journal and folds it. After the claim everything in the journal is durable, and
-// no other process can append. takeOver does not claim the journal from its owner if the journal
-// does not lead on from the end of the file.
+// takeOver claims a journal and folds it, and returns the term of the claim. After the claim
+// everything in the journal is durable, and no other process can append. If the journal does not
+// contain the position at which the file ends, takeOver returns an error before it claims anything,
+// so that the present owner can continue.
 func (l *Engine) takeOver(ctx context.Context, j journal.Journal) (term uint64, err error) {
 	if _, _, err := l.hasMore(ctx, j); err != nil {
 		return 0, err
@@ -234,8 +251,10 @@ func (l *Engine) takeOver(ctx context.Context, j journal.Journal) (term uint64, 
 	return term, nil
 }
 
-// checkFolded returns an error if the journal continues after the end of a file that was closed
-// without a journal: then the file is an older copy.
+// checkFolded returns an error unless a journal that the file does not name ends where the file
+// ends. Such a file was closed after it had all events of its journal. If the journal continues
+// after its end, the file is an older copy. If the journal does not contain that end, it belongs to
+// another copy, or the file has events that the journal lacks.
 func (l *Engine) checkFolded(ctx context.Context, j journal.Journal) error {
 	at, more, err := l.hasMore(ctx, j)
 	if errors.Is(err, journal.ErrLost) {
@@ -251,20 +270,21 @@ func (l *Engine) checkFolded(ctx context.Context, j journal.Journal) error {
 	return asMismatch(err)
 }
 
-// hasMore returns the end of the file, and whether the journal has events after it. It returns an
-// error if the journal does not contain that position.
+// hasMore returns the end of the log in the file, and whether the journal has events after it. It
+// returns an error if the journal does not contain that position.
 func (l *Engine) hasMore(ctx context.Context, j journal.Journal) (at journal.Position, more bool, err error) {
 	if at, err = l.position(); err != nil {
 		return at, false, err
 	}
-	for _, err := range j.Read(ctx, at) {
+	for _, err := range j.Read(ctx, at) { // the first group decides
 		return at, err == nil, err
 	}
 	return at, false, nil
 }
 
-// closeJournal closes a journal, and returns err, or if that is nil the error of closing. It
-// catches a panic of the journal, because the file and the claim must still be released.
+// closeJournal closes a journal. It returns err if that is not nil, and otherwise the error of
+// closing. It catches a panic of the journal, because the file and the claim must still be
+// released.
 func closeJournal(j journal.Journal, err error) error {
 	if closed := callback.Call("Journal.Close", j.Close); err == nil {
 		err = closed

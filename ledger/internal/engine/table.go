@@ -17,8 +17,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// overTable creates the memtable over the store. Committed data stays in the memtable until a
-// checkpoint.
+// overTable creates the memtable over the store, and makes it the Store of the engine. Committed
+// data stays in the memtable until a checkpoint.
 func (l *Engine) overTable(base kv.Store) (err error) {
 	l.table, err = memtable.Over(base, memtable.Options{
 		Mark:     memtable.Mark{Bucket: state.BucketMeta, Key: []byte(state.KeyCounters)},
@@ -34,8 +34,8 @@ func (l *Engine) overTable(base kv.Store) (err error) {
 	return err
 }
 
-// markedPosition returns the log position in the mark, the record by which the memtable recognizes
-// its base.
+// markedPosition returns the log position in a mark. The mark is the stored record of the counters,
+// by which the memtable recognizes its base. The error is an ErrCorrupt.
 func markedPosition(mark []byte) (journal.Position, error) {
 	c, found, err := state.DecodeRecord(state.BucketMeta, []byte(state.KeyCounters), mark, state.DecodeCounters)
 	if err == nil && !found {
@@ -44,8 +44,9 @@ func markedPosition(mark []byte) (journal.Position, error) {
 	return c.Position, err
 }
 
-// checkpointBegun stores the position of a checkpoint that begins, so that the journal can begin a
-// new segment after it.
+// checkpointBegun stores how many events a checkpoint that begins will write. The next commit asks
+// the journal to begin a new segment after them ([journaling.cut]), so that the old one can be
+// trimmed as a whole.
 func (l *Engine) checkpointBegun(mark []byte) {
 	// An error means that the file is damaged; the checkpoint itself returns it.
 	if at, err := markedPosition(mark); err == nil {
@@ -53,7 +54,8 @@ func (l *Engine) checkpointBegun(mark []byte) {
 	}
 }
 
-// checkpointWritten trims the journal up to the position that is now in the file.
+// checkpointWritten trims the journal up to the position that is now in the file. A shared journal
+// is trimmed in the background. An error is logged.
 func (l *Engine) checkpointWritten(mark []byte) {
 	at, err := markedPosition(mark)
 	if err == nil {
@@ -67,8 +69,9 @@ func (l *Engine) checkpointWritten(mark []byte) {
 	l.logTrim(err)
 }
 
-// trimLater trims a shared journal in the background, so that another host that hangs delays
-// neither a checkpoint nor a takeover. During a trim, only the newest requested position waits.
+// trimLater trims a shared journal up to a position in the background, so that another host that
+// hangs delays neither a checkpoint nor a takeover. At most one goroutine trims. A call during its
+// trim replaces the position that it trims to next.
 func (l *Engine) trimLater(at journal.Position) {
 	if l.journal.wanted.Swap(&at) != nil {
 		return // the running goroutine takes the new position
@@ -77,12 +80,13 @@ func (l *Engine) trimLater(at journal.Position) {
 		for over := false; !over; {
 			next := l.journal.wanted.Load()
 			l.logTrim(l.trim(*next))
+			// This fails if a later call has set another position during the trim.
 			over = l.journal.wanted.CompareAndSwap(next, nil)
 		}
 	})
 }
 
-// logTrim logs why the journal was not trimmed after a checkpoint.
+// logTrim logs why the journal was not trimmed after a checkpoint, if err is not nil.
 func (l *Engine) logTrim(err error) {
 	if _, held := errors.AsType[*journal.HeldError](err); held {
 		l.Log.Say(zerolog.InfoLevel, err, "journal not trimmed yet") // the next checkpoint tries again
@@ -98,8 +102,12 @@ func (l *Engine) checkpointFailed(err error) {
 	_ = l.stopIfUncertain(err)
 }
 
-// trim destroys what the journal holds up to a position, all of which must be in the file. It
-// returns a [*journal.HeldError] if some of it cannot be destroyed yet.
+// trim destroys what the journal holds up to a position, all of which must be in the file. It does
+// nothing if there is no journal, or if the journal is trimmed that far already.
+//
+// It returns an error that wraps a [*journal.HeldError] if some of it cannot be destroyed yet.
+// After a [journal.ErrRejected] that is not final ([isOver]), nothing has changed. Any other error
+// stops the ledger.
 func (l *Engine) trim(at journal.Position) error {
 	l.journal.mu.Lock()
 	defer l.journal.mu.Unlock()
@@ -108,7 +116,7 @@ func (l *Engine) trim(at journal.Position) error {
 	}
 	err := callback.Call("Journal.Trim", func() error { return l.journal.open.Trim(context.Background(), at) })
 	if held, is := errors.AsType[*journal.HeldError](err); is {
-		if held.Through.Events > l.journal.trimmedTo().Events {
+		if held.Through.Events > l.journal.trimmedTo().Events { // a part was destroyed
 			l.journal.trimmed.Store(&held.Through)
 		}
 		return fmt.Errorf("trim the journal: %w", err)
@@ -185,8 +193,8 @@ func (l *Engine) checkpoint(ctx context.Context) error {
 
 var errNoBase = errors.New("not checkpointed to the file yet")
 
-// Erase destroys what the journal holds of everything that was committed before the call.
-// Concurrent calls share checkpoints.
+// Erase destroys what the journal holds of everything that was committed before the call. To do
+// so, it writes everything to the file and trims the journal. Concurrent calls share checkpoints.
 //
 // Erase waits while the file is being compacted, or while the journal holds something back. If ctx
 // ends first, the error wraps ctx.Err() and a [*journal.HeldError].
@@ -198,7 +206,7 @@ func (l *Engine) Erase(ctx context.Context) error {
 	if err == nil {
 		err = l.checkpoint(ctx)
 	}
-	if err != nil && errors.Is(err, ctx.Err()) {
+	if err != nil && errors.Is(err, ctx.Err()) { // false if ctx has not ended, because ctx.Err() is nil then
 		gone := l.journal.trimmedTo()
 		if gone.Events < at.Events {
 			return fmt.Errorf("%w: %w", err, &journal.HeldError{Through: gone, Wanted: at, Reason: errNoBase})
@@ -228,8 +236,12 @@ const (
 	heldMost  = 2 * time.Second
 )
 
-// awaitTrimmed waits until the journal is trimmed up to a position. It repeats the trim if the one
-// after the checkpoint was not complete.
+// awaitTrimmed trims the journal up to a position, and repeats that with growing delays as long as
+// the journal holds something back. It returns nil at once if an earlier trim, such as the one
+// after a checkpoint, went that far.
+//
+// If ctx ends first, the error wraps ctx.Err() and a [*journal.HeldError]. It also returns other
+// errors of [Engine.trim], and the reason why the queue was stopped or closed.
 func (l *Engine) awaitTrimmed(ctx context.Context, at journal.Position) error {
 	for wait := heldFirst; ; wait = min(2*wait, heldMost) {
 		err := l.trim(at)
@@ -246,6 +258,7 @@ func (l *Engine) awaitTrimmed(ctx context.Context, at journal.Position) error {
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %w", ctx.Err(), err)
 		}
+		// A stopped ledger, or one that is being closed, may never get the journal to trim.
 		if err := l.Queue.Check(); err != nil {
 			return err
 		}

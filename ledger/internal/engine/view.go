@@ -17,7 +17,8 @@ import (
 // snapshot and to decode the same counters again. So both are kept for the next reader.
 
 // View runs fn on a snapshot of the durable state. fn must not keep the state, because the next
-// reader reuses it. The error is that of ctx, of a stopped or closed queue, or of fn.
+// reader reuses it. The error is that of ctx, of a stopped or closed queue, of reading the
+// snapshot, or of fn. View stops the ledger if the error says that the file was overwritten.
 func (l *Engine) View(ctx context.Context, fn func(*state.State) error) error {
 	if err := errs.Context(ctx); err != nil {
 		return err
@@ -89,20 +90,22 @@ func (p *views) take(l *Engine) *viewing {
 	return v
 }
 
-// giveBack clears a viewing, and keeps it with its buffer for a later reader.
+// giveBack clears a viewing, so that it keeps no snapshot in memory, and stores it for a later
+// reader. Only the memory of its buffer is kept.
 func (p *views) giveBack(v *viewing) {
 	v.fn, v.state = nil, state.State{Buffer: v.state.Buffer.Again()}
 	p.idle.Put(v)
 }
 
-// runOn prepares the state for a snapshot, and calls v.fn.
+// runOn prepares v.state to read the snapshot r, and calls v.fn with it. It returns the error of
+// v.fn, or [errs.ErrCorrupt] if the counters are damaged or missing.
 func (v *viewing) runOn(r kv.Reader) (err error) {
 	s, l := &v.state, v.engine
 	s.Reader, s.Reading = r, &v.reading
 	if s.Counters, err = l.views.readCounters(s); err != nil {
 		return err
 	}
-	s.Durable = s.Counters
+	s.Durable = s.Counters // a snapshot contains durable events only
 	if err := s.CheckBegun(); err != nil {
 		return err
 	}
@@ -131,14 +134,16 @@ func (p *views) readCounters(s *state.State) (state.Counters, error) {
 	return last.Counters, nil
 }
 
-// decodeStored decodes the record of the counters, and keeps a copy of the record.
+// decodeStored decodes the stored record of the counters, which is at key in the meta bucket. The
+// result has a copy of the record, because the record itself is valid only during the snapshot.
 func decodeStored(record, key []byte) (*storedCounters, error) {
 	c, _, err := state.DecodeRecord(state.BucketMeta, key, record, state.DecodeCounters)
 	return &storedCounters{bytes.Clone(record), c}, err
 }
 
 // Inspect runs fn on a snapshot, even if the file is damaged. Damage is reported to fault, if the
-// store can inspect ([kv.Inspector]).
+// store can inspect ([kv.Inspector]). The error is that of ctx, of a stopped or closed queue, of
+// the store, or of fn.
 func (l *Engine) Inspect(ctx context.Context, fault func(kv.Fault), fn func(kv.Reader) error) error {
 	if err := errors.Join(errs.Context(ctx), l.Queue.Check()); err != nil {
 		return err

@@ -16,8 +16,10 @@ func Apply(s *state.State, ev event.Event) error {
 		return err
 	}
 	s.Counters.Events, s.Counters.Last, s.Now = ev.Number, ev.Time, ev.Time
+	// Set by the functions that link the event to others.
 	s.Linked = state.Linked{}
 	if ev.Erased != nil {
+		// Of most erased events, only their counts are left, and nothing else is applied.
 		if hasMore, err := check.Erased(s, ev); err != nil || !hasMore {
 			return err
 		}
@@ -25,8 +27,8 @@ func Apply(s *state.State, ev event.Event) error {
 	return applyKind(s, ev)
 }
 
-// applyKind checks an event and applies it. Each kind has two functions: the first checks the event
-// against the state before it, the second changes the state.
+// applyKind checks an event and applies it. Each kind has two functions. The first is of package
+// check, and checks the event against the state before it. The second changes the state.
 func applyKind(s *state.State, ev event.Event) error {
 	switch c := ev.Change.(type) {
 	case *event.Created:
@@ -79,8 +81,9 @@ func applyKind(s *state.State, ev event.Event) error {
 	return errs.Corrupt(nil, "event %d has an unknown kind", ev.Number)
 }
 
-// checking returns an error for an event that is not possible. Otherwise it returns what it found,
-// for the function that applies the event.
+// checking is a function that checks an event against the state before it. It returns
+// [errs.ErrCorrupt] for an event that is not possible. Otherwise it returns what it found, for the
+// function that applies the event.
 type checking[C event.Change, F any] func(*state.State, C, event.Event) (F, error)
 
 // with checks an event and applies it with what the check found.
@@ -94,7 +97,7 @@ func with[C event.Change, F any](
 	return apply(s, c, ev, found)
 }
 
-// alone checks an event and applies it, if that needs nothing that the check found.
+// alone is [with] for a kind whose check finds nothing that its apply function needs.
 func alone[C event.Change](
 	s *state.State, c C, ev event.Event, check, apply func(*state.State, C, event.Event) error,
 ) error {

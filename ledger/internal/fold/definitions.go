@@ -25,6 +25,7 @@ func applyNoiseKey(s *state.State, c *event.NoiseKeySet, _ event.Event) error {
 	if err != nil {
 		return err
 	}
+	// The state keeps this map, so the new name is added to it.
 	known[c.Name], s.Counters.Noises = true, c.Number
 	return s.Put(state.BucketMeta, state.NoiseKey(c.Number), wire.Encode(c))
 }
@@ -49,8 +50,9 @@ func applyBuyer(s *state.State, c *event.BuyerNamed, _ event.Event) error {
 	return define(s, state.BucketBuyers, c.Number, state.NumberKey(c.Number), record, state.NameKey(c.Name))
 }
 
-// define writes a definition under its number, the event that defined it, and the number under its
-// name.
+// define writes three records of a new question, policy or buyer: the record itself under key, the
+// event that defined it, and its number under name. For a policy, name is made from the hash of its
+// text.
 func define(s *state.State, bucket string, number uint32, key, record, name []byte) error {
 	if err := s.Put(bucket, key, record); err != nil {
 		return err

@@ -6,10 +6,12 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// eraseForgotten erases the events that the event applied last destroys. The state is then again
-// the fold of the log. The remaining events of the object yield only what its forgotten event says,
-// and requests whose contents no event has any more.
+// eraseForgotten erases the events that the event applied last destroys. It does nothing after an
+// event that is not a forgotten event. Then the state is again the fold of the log. The remaining
+// public parts of the events yield only what the forgotten event says, and requests whose contents
+// no event has any more.
 func eraseForgotten(s *state.State) error {
+	// No request has been handled yet: all events to erase are before the forgotten event.
 	e := eraser{State: s, first: s.Counters.Events}
 	none := func(event.Entry) error { return nil }
 	if err := e.eraseFrom(s.Linked.EraseNamed, none); err != nil {
@@ -24,11 +26,11 @@ func eraseForgotten(s *state.State) error {
 // eraser erases the events about an object, from the last to the first.
 type eraser struct {
 	*state.State
-	first uint64 // the first event of the request handled last
+	first uint64 // the first event of the request that eraseNames handled last
 }
 
-// eraseFrom erases an event and those linked before it. It calls visit for each event before
-// erasing it.
+// eraseFrom erases the event with a number and those linked before it; 0 is none. It calls visit
+// with each event before it is erased, and stops at the first error.
 func (e *eraser) eraseFrom(number uint64, visit func(event.Entry) error) error {
 	for number != 0 {
 		n, err := e.Entry(number)
@@ -50,10 +52,12 @@ func (e *eraser) eraseFrom(number uint64, visit func(event.Entry) error) error {
 	return nil
 }
 
-// eraseNames erases the names and digests of several objects in the request of an event. Otherwise
-// the names of the other objects and a guess would suffice to find out that the object was one of
-// them. Those of open requests are erased before.
+// eraseNames erases the names and digests of several objects in the request that the event about
+// belongs to. Otherwise the names of the other objects and a guess would suffice to find out that
+// the object was one of them. For a request with an answer, it erases the panel of the answer
+// instead. The names in open requests were erased before.
 func (e *eraser) eraseNames(about event.Entry) error {
+	// Events are erased from the last to the first, so the events of one request follow each other.
 	if about.Number >= e.first {
 		return nil // it is an event of the request handled last
 	}
@@ -79,8 +83,10 @@ func (e *eraser) eraseNames(about event.Entry) error {
 	return nil
 }
 
-// settledAt returns the number of the event that settles the request of an event. For a sale or
-// reservation it computes the number, because there may be very many events in between.
+// settledAt returns the number of the event that settles the request of an event. For an object of
+// a sale or reservation it computes the number, because there may be very many events in between.
+// The request has its first event, one for each object, one for each refusal, and the settled
+// event.
 func (e *eraser) settledAt(ev *event.Event) (uint64, error) {
 	sale, is := event.ShareOf(ev.Change)
 	if !is {
@@ -91,6 +97,7 @@ func (e *eraser) settledAt(ev *event.Event) (uint64, error) {
 		return 0, err
 	}
 	begun := r.Event
+	// A captured reservation has two requests, and r.Event is that of the sale.
 	if ev.Change.Kind() == event.KindHeld {
 		begun = r.Granted
 	}
@@ -107,8 +114,9 @@ func (e *eraser) settledAt(ev *event.Event) (uint64, error) {
 	return 0, errs.Corrupt(nil, "sale %d does not begin with event %d", sale, begun)
 }
 
-// eraseAnswers erases the panel of an answer, and of all other answers to the same query about it.
-// It also deletes their record.
+// eraseAnswers erases the panel of the answer that an event recorded, and of all other recorded
+// answers to the same query about that panel. It also deletes their record. It does nothing if the
+// answer is erased already.
 func (e *eraser) eraseAnswers(number uint64) error {
 	ev, err := e.Event(number)
 	made, is := ev.Change.(*event.Answered)

@@ -8,7 +8,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// putBoth writes a chain and its object, and makes an event the last one about the object.
+// putBoth writes a chain and its object, and makes the event with a number the last one about the
+// object.
 func putBoth(s *state.State, question uint32, name string, c state.Chain, o state.Object, number uint64) error {
 	if err := s.PutChain(question, name, c); err != nil {
 		return err
@@ -16,7 +17,7 @@ func putBoth(s *state.State, question uint32, name string, c state.Chain, o stat
 	return putObject(s, name, o, number)
 }
 
-// putObject writes an object, and makes an event the last one about it.
+// putObject writes an object, and makes the event with a number the last one about it.
 func putObject(s *state.State, name string, o state.Object, number uint64) error {
 	s.Link(&o.Links, number)
 	return s.PutObject(name, o)
@@ -42,8 +43,8 @@ func applyEnrolled(s *state.State, c *event.Enrolled, ev event.Event, m check.Me
 	return putBoth(s, c.Question, c.Object, m.Chain, m.Object, ev.Number)
 }
 
-// applyTerms puts a chain and its object under other terms. The terms of an object that has
-// withdrawn change as well, so that it does not come back under terms that were given up.
+// applyTerms puts a chain and its object under other terms. This also applies to an object that has
+// withdrawn. Otherwise it could enrol again under terms that were given up.
 func applyTerms(s *state.State, c *event.TermsChanged, ev event.Event, m check.Member) error {
 	m.Chain.Policy, m.Object.Cap = c.Policy, c.Cap
 	return putBoth(s, c.Question, c.Object, m.Chain, m.Object, ev.Number)
@@ -72,7 +73,7 @@ func applyEpoch(s *state.State, c *event.EpochBegun, ev event.Event, d check.Dra
 	return putBoth(s, c.Question, c.Object, begun, d.Object, ev.Number)
 }
 
-// heldInOthers returns the reservations without those in a question.
+// heldInOthers returns those of the reservations with these numbers that are not in the question.
 func heldInOthers(s *state.State, numbers []uint64, question uint32) (kept []uint64, err error) {
 	for _, number := range numbers {
 		r, err := s.Sale(number)
@@ -92,8 +93,8 @@ func applyMention[C event.Personal](s *state.State, c C, ev event.Event, o state
 }
 
 // applyForgotten destroys everything about an object except what it has spent and earned. The
-// result is the same whether the object's events were folded or are already erased. In the second
-// case the totals come from the forgotten event alone.
+// object's earlier events may have been folded, or may be erased already. The result is the same,
+// because all totals come from the forgotten event.
 func applyForgotten(s *state.State, c *event.Forgotten, ev event.Event, m check.Member) error {
 	s.Linked.Erase, s.Linked.EraseRequests, s.Linked.EraseNamed = m.Object.Latest, m.Object.Settled, s.Counters.Named
 	s.Counters.Named = 0
@@ -104,6 +105,7 @@ func applyForgotten(s *state.State, c *event.Forgotten, ev event.Event, m check.
 		s.Counters.Objects++
 	}
 	for _, r := range c.Chains {
+		// The record of a remnant says what the chain has cost.
 		if err := forgetChain(s, c.Object, r, ev.Number); err != nil {
 			return err
 		}
@@ -114,7 +116,9 @@ func applyForgotten(s *state.State, c *event.Forgotten, ev event.Event, m check.
 	})
 }
 
-// forgetChain destroys the levels of a chain in all its epochs.
+// forgetChain replaces a chain by what remains of it: its policy, and what all its epochs have
+// cost. number is the forgotten event. The chain is created if the events about it were erased
+// before they were folded.
 func forgetChain(s *state.State, name string, r event.Remnant, number uint64) error {
 	ch, found, err := s.Chain(r.Question, name)
 	if err != nil {

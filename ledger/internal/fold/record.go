@@ -16,15 +16,17 @@ import (
 // takes as long as about a hundred bytes of its output. No salt is kept beyond its transaction.
 const saltsAtOnce = 64
 
-// Record appends changes to the log under the next numbers, each with the time of the state and its
-// own salt, and applies them. It returns the numbers of the first and last event. After an error
-// the transaction must not be committed. It does not stop if the context of the request ends.
+// Record appends changes to the log under the next numbers, and applies them. Each event gets the
+// time of the state and a salt of its own. It returns the numbers of the first and last event.
+// After an error the transaction must not be committed. It does not stop if the context of the
+// request ends.
 func Record(s *state.State, changes []event.Change) (first, last uint64, err error) {
 	s.Reading.Pause()
 	defer s.Reading.Resume()
 	first = s.Counters.Events + 1
 	for i, c := range changes {
 		if end, is := c.(*event.Settled); is {
+			// The sum is known only now, after the other events of the request were applied.
 			end.Spent = s.Counters.InProgress.Spent
 		}
 		ev := event.Event{Number: s.Counters.Events + 1, Time: s.Now, Change: c, Salt: nextSalt(s, len(changes)-i)}
@@ -36,8 +38,8 @@ func Record(s *state.State, changes []event.Change) (first, last uint64, err err
 	return first, s.Counters.Events, nil
 }
 
-// nextSalt returns a new salt. needed is the number of salts that are needed at least, including
-// this one.
+// nextSalt returns a new salt. If no drawn salt is left, it draws at least one and at most
+// saltsAtOnce. needed is the number of salts that the caller needs at least, including this one.
 func nextSalt(s *state.State, needed int) event.Salt {
 	if len(s.UnusedSalts) == 0 {
 		n := min(max(needed, s.EventsAhead), saltsAtOnce) * len(event.Salt{})
@@ -50,8 +52,9 @@ func nextSalt(s *state.State, needed int) event.Salt {
 	return salt
 }
 
-// Append applies an event and adds it to the log, with the hashes of the tree that it completes. It
-// erases the events that this one destroys.
+// Append applies an event and adds it to the log, with the hashes of the tree that it completes.
+// Then it erases the events that this one destroys. In a journaled transaction, it also keeps the
+// encoded event for the journal.
 func Append(s *state.State, ev event.Event) error {
 	if s.Frontier == nil {
 		frontier, err := merkle.LoadFrontier(s.Counters.Events, s)
@@ -82,7 +85,8 @@ func applyNext(s *state.State, ev event.Event) error {
 	return nil
 }
 
-// add writes the record of the event that was just applied, and erases the events that it destroys.
+// add writes the record of the event that was just applied, with its link and the hashes of the
+// tree that it completes. Then it erases the events that this one destroys.
 func add(s *state.State, number uint64, written *event.Written, hashes []tlog.Hash) error {
 	s.Buffer.Key().U64(number)
 	written.Record(s.Buffer.Value(), s.Linked.Previous, hashes)
@@ -92,24 +96,25 @@ func add(s *state.State, number uint64, written *event.Written, hashes []tlog.Ha
 	return eraseForgotten(s)
 }
 
-// Recorded is an event read from a journal, with everything that follows from the log before it and
-// does not depend on the state.
+// Recorded is an event read from a journal, with its encoding and the hashes of the Merkle tree.
+// These follow from the log up to the event, and do not depend on the state.
 type Recorded struct {
 	event   event.Event
 	written event.Written
 	hashes  []tlog.Hash // hashes of the tree that it completes
 }
 
-// Reader reads the events of a journal, one after the other.
+// Reader reads the events of a journal, one after the other, and computes their hashes.
 type Reader struct {
-	Frontier *merkle.Frontier // frontier of the tree after the last event read
-	made     []tlog.Hash      // memory for hashes
+	Frontier *merkle.Frontier // the Merkle tree after the last event read, as roots of its complete subtrees
+	made     []tlog.Hash      // memory for the hashes of several events
 }
 
 // maxHashes is the largest number of hashes for which memory is allocated in advance.
 const maxHashes = 1024
 
-// Read reads the next event. The result shares the memory of bare and of texts.
+// Read reads the next event from bare, its encoding in the journal. The result shares the memory of
+// bare and of texts.
 func (r *Reader) Read(bare []byte, texts *wire.Texts) (e Recorded, err error) {
 	if e.event, e.written, err = event.ReadBare(r.Frontier.Size()+1, bare, texts); err != nil {
 		return e, err
@@ -118,6 +123,7 @@ func (r *Reader) Read(bare []byte, texts *wire.Texts) (e Recorded, err error) {
 	if err != nil {
 		return e, err
 	}
+	// Earlier results keep the old memory.
 	if cap(r.made)-len(r.made) < len(hashes) {
 		r.made = make([]tlog.Hash, 0, len(hashes)+min(2*cap(r.made), maxHashes))
 	}
@@ -128,7 +134,7 @@ func (r *Reader) Read(bare []byte, texts *wire.Texts) (e Recorded, err error) {
 }
 
 // Restore applies an event of a journal and adds it to the log, as [Append] did when it was
-// recorded. It does not update the frontier of the tree in s.
+// recorded. It does not update the frontier of the tree in s, because [Reader] has its own.
 func Restore(s *state.State, e *Recorded) error {
 	if err := applyNext(s, e.event); err != nil {
 		return err

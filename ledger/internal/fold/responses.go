@@ -17,7 +17,8 @@ func applyReleased(s *state.State, c *event.Released, ev event.Event, d check.Dr
 	return putBoth(s, c.Question, c.Object, d.Chain, d.Object, ev.Number)
 }
 
-// addLevel adds a level to a chain, and its cost to the spent budget of the object.
+// addLevel adds a level to the chain in d at its index, and its cost to the spent budget of the
+// object. It also counts the level. The caller writes the chain and the object.
 func addLevel(s *state.State, d *check.Draw, l state.Level) error {
 	d.Chain.Levels = slices.Insert(d.Chain.Levels, d.Index, l)
 	d.Object.Spent = state.Plus(d.Object.Spent, d.Cost)
@@ -30,15 +31,16 @@ func applyBound(s *state.State, c *event.TruthBound, ev event.Event, d check.Dra
 	return putBoth(s, c.Question, c.Object, d.Chain, d.Object, ev.Number)
 }
 
-// applyCharged adds the cost of an answer to the spent budgets of the chain and the object.
+// applyCharged adds the cost of an answer about a panel to the spent budgets of the chain and the
+// object.
 func applyCharged(s *state.State, c *event.Charged, ev event.Event, d check.Draw) error {
 	d.Chain.Answered = state.Plus(d.Chain.Answered, d.Cost)
 	d.Object.Spent = state.Plus(d.Object.Spent, d.Cost)
 	return putBoth(s, c.Question, c.Object, d.Chain, d.Object, ev.Number)
 }
 
-// applyAnswered records an answer to a query about a panel. If the panel is erased, nothing is
-// recorded.
+// applyAnswered adds an answer to the recorded answers to its query about its panel. If the panel
+// is erased, nothing is recorded.
 func applyAnswered(s *state.State, c *event.Answered, ev event.Event, a check.Answer) error {
 	if ev.Erased != nil {
 		return nil
@@ -50,13 +52,15 @@ func applyAnswered(s *state.State, c *event.Answered, ev event.Event, a check.An
 	return s.Put(state.BucketAnswers, a.Key, wire.Encode(&answers))
 }
 
-// applyRefused links a refusal to the object.
+// applyRefused makes a refusal the last event about its object, which may be unknown to the ledger.
 func applyRefused(s *state.State, c *event.ObjectRefused, ev event.Event) error {
 	return s.LinkName(c.Object, ev.Number, false)
 }
 
-// applySettled ends a request or a part of one. An open request may name objects for which it has
-// no event. It is linked, so that its names are erased when any object is forgotten.
+// applySettled adds an event to those that settle its request. An open request may name objects for
+// which it has no event (see [event.Settled.IsOpen]). All open requests are linked, so that their
+// names are erased when any object is forgotten. An event that names its only object is linked to
+// that object.
 func applySettled(s *state.State, c *event.Settled, ev event.Event, r state.Request) error {
 	if c.IsOpen() && ev.Erased == nil {
 		s.Linked.Previous, s.Counters.Named = s.Counters.Named, ev.Number

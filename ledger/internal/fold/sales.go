@@ -9,7 +9,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// newSale returns the record of a new sale or reservation, and adds it to the orders of its buyer.
+// newSale returns the record of a new sale or reservation, and appends it to the orders of its
+// buyer. event is the event that begins it. The caller writes the record.
 func newSale(s *state.State, c *event.Deal, status state.SaleStatus, event uint64) (state.Sale, error) {
 	ordinal, err := s.AddOrder(c.Buyer, c.Sale)
 	s.Counters.Sales = c.Sale
@@ -29,7 +30,8 @@ func applyReserved(s *state.State, c *event.Reserved, ev event.Event) error {
 	return s.PutSale(c.Sale, r)
 }
 
-// applyHeld adds an object to the reservation that was just begun.
+// applyHeld adds the reservation that was just begun to those of one of its objects. It drops those
+// that no longer hold budget of the object.
 func applyHeld(s *state.State, c *event.Held, ev event.Event, d check.Draw) error {
 	d.Object.Held = d.Held
 	return putObject(s, c.Object, d.Object, ev.Number)
@@ -43,6 +45,7 @@ func applyCancelled(s *state.State, c *event.Cancelled, _ event.Event, r state.S
 
 // applySale begins a sale, which may have been reserved before. The events of its objects follow.
 func applySale(s *state.State, c *event.SaleMade, ev event.Event, r state.Sale) (err error) {
+	// Without a reservation, r is the zero value.
 	if r.Granted == 0 {
 		if r, err = newSale(s, &c.Deal, state.SaleSold, ev.Number); err != nil {
 			return err
@@ -59,9 +62,11 @@ func applySale(s *state.State, c *event.SaleMade, ev event.Event, r state.Sale) 
 	return s.PutSale(c.Sale, r)
 }
 
-// applySold hands the response of an object to a buyer, and the price to the object.
+// applySold hands the response of an object to a buyer, and adds the price to what the object has
+// earned. If the response is not recorded yet, it becomes a level of the chain.
 func applySold(s *state.State, c *event.Sold, ev event.Event, d check.Draw) error {
 	r := &d.Sale
+	// Counted before the buyer becomes a holder.
 	if d.Chain.HeldBy(r.Buyer).IsZero() {
 		d.Chain.Buyers++
 	}

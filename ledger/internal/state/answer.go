@@ -34,7 +34,8 @@ func (l AnswerLevel) AsScore() mechanism.Score {
 	return mechanism.Score{Epsilon: l.Epsilon, Value: l.Score}
 }
 
-// Find returns the index of the answer at an ε, or the index where it would be inserted.
+// Find returns the index of the answer at exactly this ε, and true. If there is none, it returns
+// the index where the answer would be inserted, and false.
 func (a Answers) Find(epsilon privacy.Epsilon) (place int, recorded bool) {
 	return slices.BinarySearchFunc(a, epsilon, func(l AnswerLevel,
 		e privacy.Epsilon) int {
@@ -42,8 +43,8 @@ func (a Answers) Find(epsilon privacy.Epsilon) (place int, recorded bool) {
 	})
 }
 
-// Below returns the highest answer below an ε that has the same beginning as other. It returns
-// false if there is none.
+// Below returns the highest answer below an ε that continues the same fresh answer as other: both
+// have the same Began. It returns false if there is none.
 func (a Answers) Below(epsilon privacy.Epsilon, other AnswerLevel) (AnswerLevel, bool) {
 	for _, l := range slices.Backward(a) {
 		if l.Epsilon.Less(epsilon) && l.Began == other.Began {
@@ -61,7 +62,8 @@ func (a Answers) Top() AnswerLevel {
 	return a[len(a)-1]
 }
 
-// Best returns the answer at an ε or, if there is none, the lowest answer above it.
+// Best returns the answer at an ε or, if there is none, the lowest answer above it. It returns
+// false if all answers are below the ε.
 func (a Answers) Best(epsilon privacy.Epsilon) (AnswerLevel, bool) {
 	for _, l := range a {
 		if !l.Epsilon.Less(epsilon) {
@@ -87,19 +89,21 @@ func (a Answers) Encode() []byte { return wire.Encode(&a) }
 // DecodeAnswers decodes what [Answers.Encode] returns.
 func DecodeAnswers(payload []byte) (Answers, error) { return wire.Decode[Answers](payload) }
 
-// AnswerKey returns the key of the record of answers to a query about a panel.
+// AnswerKey returns the key of the record of answers to a query about a panel. It has the number of
+// the question in 4 bytes, the digest of the panel, and the text of the query.
 func AnswerKey(question uint32, query string, panel [sha256.Size]byte) []byte {
 	key := binary.BigEndian.AppendUint32(nil, question)
 	return append(append(key, panel[:]...), query...)
 }
 
-// Answers returns the answers to a query about a panel, by the key that [AnswerKey] returns.
+// Answers returns the answers to a query about a panel, by the key that [AnswerKey] returns. The
+// bool is false if there are none.
 func (s *State) Answers(key []byte) (Answers, bool, error) {
 	return Lookup(s, BucketAnswers, key, DecodeAnswers)
 }
 
-// LeftOutOf returns the refusals of the objects that a recorded answer left out, without forgotten
-// objects.
+// LeftOutOf returns the refusals of the objects that the request of a recorded answer refused, and
+// so left out of its panel. Objects that were forgotten since then are omitted.
 func (s *State) LeftOutOf(a AnswerLevel) (left []api.Refusal, err error) {
 	all, err := s.LeftOutAt(a.Event)
 	for _, c := range all {
@@ -110,8 +114,10 @@ func (s *State) LeftOutOf(a AnswerLevel) (left []api.Refusal, err error) {
 	return left, err
 }
 
-// LeftOutAt returns the refusals of the request that an answer was recorded for, including erased
-// ones. They follow the event of the answer.
+// LeftOutAt returns the refusals of the request that an answer was recorded for. answer is the
+// event of the answer. The refusals are the next events, up to the settled event of the request.
+// Those of forgotten objects are included, with an empty Object. It returns [errs.ErrCorrupt] if no
+// settled event follows.
 func (s *State) LeftOutAt(answer uint64) ([]*event.ObjectRefused, error) {
 	for number := answer + 1; number <= s.Counters.Events; number++ {
 		ev, err := s.Event(number)

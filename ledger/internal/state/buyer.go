@@ -26,21 +26,22 @@ func (b Buyer) Encode() []byte { return wire.Encode(&b) }
 // DecodeBuyer decodes what [Buyer.Encode] returns.
 func DecodeBuyer(payload []byte) (Buyer, error) { return wire.Decode[Buyer](payload) }
 
-// NumberedName is a name with its number; 0 for none.
+// NumberedName is the name of a buyer with its number. The zero value means that there is none.
 type NumberedName struct {
 	number uint32
 	name   string
 }
 
-// BuyerNumber returns the number of the buyer with a name.
+// BuyerNumber returns the number of the buyer with a name. found is false if the ledger has no such
+// buyer.
 func (s *State) BuyerNumber(name string) (number uint32, found bool, err error) {
 	if len(name) > event.MaxNameBytes {
-		return 0, false, nil
+		return 0, false, nil // no buyer has such a long name
 	}
 	return Lookup(s, BucketBuyers, NameKey(name), DecodeNumber32)
 }
 
-// Buyer returns the buyer with a number. It returns an error if there is none.
+// Buyer returns the buyer with a number. It returns [errs.ErrCorrupt] if there is none.
 func (s *State) Buyer(number uint32) (Buyer, error) {
 	b, found, err := Lookup(s, BucketBuyers, NumberKey(number), DecodeBuyer)
 	if err != nil || !found {
@@ -49,13 +50,13 @@ func (s *State) Buyer(number uint32) (Buyer, error) {
 	return b, nil
 }
 
-// PutBuyer writes a buyer.
+// PutBuyer writes the record of the buyer with a number.
 func (s *State) PutBuyer(number uint32, b Buyer) error {
 	return s.Put(BucketBuyers, NumberKey(number), b.Encode())
 }
 
-// AddOrder appends a new sale or reservation to the orders of its buyer, which must exist. It
-// returns its ordinal among these orders, from 1.
+// AddOrder appends the number of a new sale or reservation to the orders of its buyer, which must
+// exist. It returns the ordinal of the new order among these orders, from 1.
 func (s *State) AddOrder(buyer uint32, number uint64) (ordinal uint64, err error) {
 	b, err := s.Buyer(buyer)
 	if err != nil {
@@ -85,8 +86,8 @@ func (s *State) Order(buyer uint32, ordinal uint64) (number uint64, found bool, 
 	return Lookup(s, BucketOrders, OrderKey(buyer, ordinal), DecodeNumber64)
 }
 
-// BuyerName returns the name of a buyer, which never changes. It caches the last name, because the
-// objects of a sale look it up one after the other.
+// BuyerName returns the name of a buyer, which never changes. It keeps the last name in
+// s.LastBuyer, because the objects of a sale look it up one after the other.
 func (s *State) BuyerName(number uint32) (string, error) {
 	if s.LastBuyer.number != number || number == 0 {
 		b, err := s.Buyer(number)

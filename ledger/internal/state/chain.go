@@ -34,7 +34,7 @@ type ClosedEpoch struct {
 	Levels   []Level         // in rising order of ε
 }
 
-// spent returns the ε that an epoch has cost.
+// spent returns the ε that an epoch has cost: its highest level, and the charges of answers.
 func (c ClosedEpoch) spent() privacy.Epsilon {
 	return Plus(Chain{Levels: c.Levels}.Current(), c.Answered)
 }
@@ -51,10 +51,11 @@ func (c *Chain) Binding() TruthBinding { return TruthBinding{c.Bound, c.Since} }
 // Unused reports whether nothing has been recorded in the current epoch.
 func (c *Chain) Unused() bool { return len(c.Levels) == 0 && c.Bound == nil && c.Answered.IsZero() }
 
-// During returns the chain in the epoch that an event belongs to. For an epoch that has ended, only
-// the levels are set.
+// During returns the chain in the epoch that an event belongs to. For the current epoch it is c.
+// For an epoch that has ended, only the levels are set.
 func (c *Chain) During(event uint64) Chain {
 	for _, one := range c.Closed {
+		// End is the first event of the next epoch.
 		if event < one.End {
 			return Chain{Levels: one.Levels}
 		}
@@ -83,7 +84,7 @@ func (c Chain) Total() privacy.Epsilon {
 	return sum
 }
 
-// At returns the level recorded at exactly this ε.
+// At returns the level recorded at exactly this ε. It returns false if there is none.
 func (c Chain) At(epsilon privacy.Epsilon) (Level, bool) {
 	i, recorded := FindLevel(c.Levels, epsilon)
 	if !recorded {
@@ -92,8 +93,9 @@ func (c Chain) At(epsilon privacy.Epsilon) (Level, bool) {
 	return c.Levels[i], true
 }
 
-// With returns a copy of the chain that has a level at an ε, held by a buyer. If the ε is 0, no
-// level is added. If the buyer is 0, no holder is added. An added level has no response.
+// With returns a copy of the chain that has a level at an ε, held by a buyer. A level that is not
+// recorded yet is added without a response. If the buyer is 0, no holder is added. If the ε is 0,
+// the result is c without a change.
 func (c Chain) With(epsilon privacy.Epsilon, buyer uint32) Chain {
 	if epsilon.IsZero() {
 		return c
@@ -104,12 +106,14 @@ func (c Chain) With(epsilon privacy.Epsilon, buyer uint32) Chain {
 		c.Levels = slices.Insert(c.Levels, at, NewLevel(epsilon, event.Value{}, 0))
 	}
 	if buyer != 0 {
+		// Clip makes append copy the holders, which the original chain still refers to.
 		c.Levels[at].Holders = append(slices.Clip(c.Levels[at].Holders), Holder{Buyer: buyer})
 	}
 	return c
 }
 
-// HeldBy returns the highest ε at which a buyer holds a response, or 0.
+// HeldBy returns the highest ε at which a buyer holds a response of the current epoch, or 0 if it
+// holds none.
 func (c Chain) HeldBy(buyer uint32) privacy.Epsilon {
 	for _, l := range slices.Backward(c.Levels) {
 		if l.IsHeldBy(buyer) {
@@ -119,8 +123,8 @@ func (c Chain) HeldBy(buyer uint32) privacy.Epsilon {
 	return privacy.Epsilon{}
 }
 
-// PaidBy returns what a buyer has paid for the levels that it holds, in minor units of the
-// currency.
+// PaidBy returns what a buyer has paid for the levels of the current epoch that it holds, in minor
+// units of the currency.
 func (c *Chain) PaidBy(buyer uint32) (sum uint64) {
 	for i := range c.Levels {
 		if at := c.Levels[i].holder(buyer); at >= 0 {
@@ -130,8 +134,8 @@ func (c *Chain) PaidBy(buyer uint32) (sum uint64) {
 	return sum
 }
 
-// Entries returns how many entries the chain of a question has in all epochs: see
-// [event.MaxEntries].
+// Entries returns the number of entries that count against [event.MaxEntries]. These are the closed
+// epochs, and the levels and their holders in all epochs.
 func (c *Chain) Entries(q *event.Question) int {
 	level := q.LevelEntries()
 	n := len(c.Closed) + entriesOf(c.Levels, level)
@@ -141,8 +145,8 @@ func (c *Chain) Entries(q *event.Question) int {
 	return n
 }
 
-// entriesOf returns the number of entries of some levels and their holders. each is the number of
-// entries of one level.
+// entriesOf returns the number of entries of some levels and their holders. A level counts as each
+// entries, and a holder as one.
 func entriesOf(levels []Level, each int) int {
 	n := len(levels) * each
 	for i := range levels {
@@ -158,6 +162,7 @@ func (c Chain) Encode() []byte {
 	return e.Buf
 }
 
+// encodeTo appends the payload of the record to e. The closed epochs follow only if Since is not 0.
 func (c *Chain) encodeTo(e *wire.Encoder) {
 	e.Buf = wire.AppendNumbers(e.Buf, c.Enrolled, uint64(c.Policy), uint64(c.Noise), c.Buyers)
 	event.EncodeTag(e, c.Bound)
@@ -176,12 +181,14 @@ func (c *Chain) encodeTo(e *wire.Encoder) {
 // DecodeChain decodes what [Chain.Encode] returns.
 func DecodeChain(payload []byte) (Chain, error) { return new(LevelPage).decodeChain(payload) }
 
-// DecodeHead decodes what precedes the levels of a chain, and the number of levels. bound is the
-// tag that the chain is bound to; it shares the memory of the record.
+// DecodeHead decodes the part of a chain before its levels into c, and returns the number of levels
+// that follow. It sets all fields but Bound and Levels. bound is the tag that the chain is bound
+// to, or nil. It shares the memory of the record.
 func (c *Chain) DecodeHead(d *wire.Decoder) (bound []byte, levels int) {
 	var n [5]uint64
 	d.Uvarints(n[:])
 	c.Enrolled, c.Policy, c.Noise, c.Buyers = n[0], d.In32(n[1]), d.In32(n[2]), n[3]
+	// n[4] is the flag that a tag follows.
 	switch n[4] {
 	case 0:
 	case 1:
@@ -189,6 +196,7 @@ func (c *Chain) DecodeHead(d *wire.Decoder) (bound []byte, levels int) {
 	default:
 		d.Fail("broken flag")
 	}
+	// n is reused for Answered and Since.
 	d.Uvarints(n[:2])
 	c.Answered = d.AsEpsilon(n[0])
 	if c.Since = n[1]; c.Since != 0 {
@@ -217,14 +225,17 @@ func decodeClosed(d *wire.Decoder) []ClosedEpoch {
 	return closed
 }
 
-// Chain returns the chain of an object in a question.
+// Chain returns the chain of an object in a question. found is false if the object was never
+// enrolled in it.
 func (s *State) Chain(question uint32, name string) (c Chain, found bool, err error) {
 	found, err = s.ReadChain(question, name, &c)
 	return c, found, err
 }
 
-// ReadChain is [State.Chain] into memory of the caller.
+// ReadChain is [State.Chain] into memory of the caller. It uses the record cache if that has the
+// chain. If there is no chain, *c becomes the zero value.
 func (s *State) ReadChain(question uint32, name string, c *Chain) (found bool, err error) {
+	// The cache has a chain if its Question is not 0.
 	if m := s.recordCache.member(name); m != nil && m.Question == question && question != 0 {
 		*c = m.Chain
 		return true, nil
@@ -237,7 +248,7 @@ func (s *State) ReadChain(question uint32, name string, c *Chain) (found bool, e
 	return found, err
 }
 
-// PutChain writes a chain.
+// PutChain writes a chain, and keeps it in the record cache.
 func (s *State) PutChain(question uint32, name string, c Chain) error {
 	if !s.Plain {
 		m := s.recordCache.memberFor(name)
@@ -249,13 +260,15 @@ func (s *State) PutChain(question uint32, name string, c Chain) error {
 	return s.Write(BucketChains)
 }
 
-// ScanChains calls visit for the chains of a question in the order of their objects, beginning with
-// a name, until visit returns false.
+// ScanChains calls visit for the chains of a question in the order of their objects' names, from
+// the name from on. It stops when visit returns false. A damaged record ends the scan with an
+// error.
 func (s *State) ScanChains(question uint32, from string, visit func(name string, c Chain) bool) error {
 	prefix := ChainKey(question, "")
 	var fault error
 	var head wire.Sums
 	err := s.Scan(BucketChains, ChainKey(question, from), func(key, value []byte) bool {
+		// Here the chains of the next question begin.
 		if len(key) < len(prefix) || string(key[:len(prefix)]) != string(prefix) {
 			return false
 		}

@@ -43,7 +43,8 @@ type Counters struct {
 	Named uint64 `audit:"the last open request"`
 }
 
-// CheckWhole returns [errs.ErrCorrupt] if a transaction ends between events that belong together.
+// CheckWhole returns [errs.ErrCorrupt] if the log ends between events that belong together. That is
+// the case if one of the fields is set that are empty between transactions.
 func (c Counters) CheckWhole() error {
 	isOpen := c.Open != Opened{} || c.Unsettled != 0 || c.Answer != Answering{} || c.Charges != Charges{}
 	if isOpen || c.Refused != 0 || c.InProgress != (InProgress{}) || c.Erased != (Erasure{}) {
@@ -63,6 +64,7 @@ func (c *Counters) Fields(x wire.Codec) {
 	x.Uvarint(&c.Objects, &c.Chains)
 	x.U32(&c.Buyers)
 	x.Uvarint(&c.Sales, &c.Sold, &c.Revenue, &c.Named, &c.Unsettled, &c.Refused)
+	// x.Flag encodes or decodes whether the fields follow, and returns it.
 	if charged := c.Charges != (Charges{}); x.Flag(&charged) {
 		c.Charges.fields(x)
 	}
@@ -104,6 +106,7 @@ type Charges struct {
 	Panel event.PanelSum `audit:"the panel of these objects"` // of the charged objects
 }
 
+// fields encodes or decodes the charges.
 func (n *Charges) fields(x wire.Codec) {
 	x.Uvarint(&n.Objects)
 	x.U32(&n.Question)

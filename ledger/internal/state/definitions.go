@@ -13,7 +13,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Question returns the question with a number.
+// Question returns the question with a number. It returns the last one again, or uses the cache or
+// the store. A missing question is [errs.ErrCorrupt].
 func (s *State) Question(number uint32) (*event.Question, error) {
 	r := &s.recent
 	if r.question != nil && r.question.Number == number {
@@ -32,11 +33,13 @@ func (s *State) Question(number uint32) (*event.Question, error) {
 	return q, err
 }
 
-// isKnown reports whether a definition may be cached beyond the transaction, given the number of
-// durable definitions.
+// isKnown reports whether the definition with a number may be kept in the cache beyond the
+// transaction. Only committed definitions may be kept. durable is the number of committed
+// definitions of its type.
 func (s *State) isKnown(number, durable uint32) bool { return s.Known != nil && number <= durable }
 
-// QuestionNumber returns the number of the question with a name.
+// QuestionNumber returns the number of the question with a name. found is false if no such question
+// is defined.
 func (s *State) QuestionNumber(name string) (number uint32, found bool, err error) {
 	if len(name) > event.MaxNameBytes {
 		return 0, false, nil // no question has such a name, and a key of that length would double the memory
@@ -53,7 +56,8 @@ func (s *State) loadQuestion(number uint32) (*event.Question, error) {
 	return q, err
 }
 
-// Policy returns the policy with a number. 0 is the policy of objects without one.
+// Policy returns the policy with a number. 0 is the policy of objects without one, which has no
+// limit but the cap. A missing policy is [errs.ErrCorrupt].
 func (s *State) Policy(number uint32) (policy.Policy, error) {
 	r := &s.recent
 	if !r.policy.IsZero() && r.under == number {
@@ -72,7 +76,8 @@ func (s *State) Policy(number uint32) (policy.Policy, error) {
 	return p, err
 }
 
-// PolicyNumber returns the number of a policy that is equal to p, if the ledger has it.
+// PolicyNumber returns the number of the policy with the same canonical text as p. found is false
+// if the ledger has none.
 func (s *State) PolicyNumber(p policy.Policy) (number uint32, found bool, err error) {
 	return Lookup(s, BucketPolicies, PolicyJSONKey(wire.HashText(p.String())), DecodeNumber32)
 }
@@ -103,18 +108,20 @@ func PolicyOrNone(p policy.Policy) policy.Policy {
 	return p
 }
 
-// DefinitionKey returns the key under which the event that defined a question, policy or buyer is
-// stored.
+// DefinitionKey returns a key in the bucket of a question, policy or buyer. Its record is the
+// number of the event that defined the one with this number.
 func DefinitionKey(number uint32) []byte { return binary.BigEndian.AppendUint32([]byte("e"), number) }
 
-// PutDefinition records that the event that is being applied defines a question, policy or buyer.
+// PutDefinition records that the event that is being applied defines the question, policy or buyer
+// with a number.
 func (s *State) PutDefinition(bucket string, number uint32) error {
 	e := &wire.Encoder{}
-	e.U64(s.Counters.Events)
+	e.U64(s.Counters.Events) // already the number of that event
 	return s.Put(bucket, DefinitionKey(number), e.Buf)
 }
 
-// Definition returns the event that defined a question, policy or buyer.
+// Definition returns the number of the event that defined a question, policy or buyer. A missing
+// record is [errs.ErrCorrupt].
 func (s *State) Definition(bucket string, number uint32) (event uint64, err error) {
 	event, found, err := Lookup(s, bucket, DefinitionKey(number), DecodeNumber64)
 	if err == nil && !found {
@@ -149,7 +156,9 @@ type Cache struct {
 // maxCached is the largest number of questions, and of policies, that are kept.
 const maxCached = 1024
 
-// remember returns the definition with a number from the cache, or loads it and keeps it.
+// remember returns the definition with a number from the cache, or loads it and keeps it. all is
+// the map of the cache for this type of definition. Concurrent callers may load the same definition
+// twice.
 func remember[T any](c *Cache, all *map[uint32]T, number uint32, load func(uint32) (T, error)) (T, error) {
 	c.mu.Lock()
 	value, found := (*all)[number]
@@ -171,7 +180,8 @@ func remember[T any](c *Cache, all *map[uint32]T, number uint32, load func(uint3
 	return value, nil
 }
 
-// keep adds an entry. If there are too many, it removes others.
+// keep adds an entry to a map, and creates the map if it is nil. A map of most entries or more
+// first loses arbitrary entries, until it has fewer.
 func keep[K comparable, T any](all *map[K]T, key K, value T, most int) {
 	if *all == nil {
 		*all = make(map[K]T)
@@ -192,7 +202,8 @@ func (c *Cache) Named(name string) *event.Question {
 	return c.names[name]
 }
 
-// Name keeps a question by its name.
+// Name keeps a question, so that [Cache.Named] finds it by its name. The question must be
+// committed.
 func (c *Cache) Name(q *event.Question) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,15 +17,15 @@ const (
 	FormatVersion = 7
 )
 
-// CheckVersion returns [errs.ErrVersion] for a file of another version of the format, and
-// [errs.ErrCorrupt] for a file that is not a ledger. It reads only the record of the format.
+// CheckVersion reads only the record of the format. It returns [errs.ErrVersion] for a file of
+// another version of the format, and [errs.ErrCorrupt] for a file that is not a ledger.
 func CheckVersion(r kv.Reader) error {
 	version, err := r.Get(BucketMeta, []byte(KeyFormat))
 	if err != nil {
 		return err
 	}
 	rest, ours := strings.CutPrefix(string(version), FormatName)
-	if !ours || len(rest) != 2 {
+	if !ours || len(rest) != 2 { // the version has 2 bytes
 		return fmt.Errorf("%w: the file is not a Sluice ledger", errs.ErrCorrupt)
 	}
 	if v := binary.BigEndian.Uint16([]byte(rest)); v != FormatVersion {

@@ -38,6 +38,7 @@ type InProgress struct {
 	IsIncomplete       bool        // events are missing or were left out, so an audit compares nothing
 }
 
+// fields encodes or decodes the sums. IsIncomplete is not stored, because only an audit sets it.
 func (u *InProgress) fields(x wire.Codec) {
 	x.Uvarint(&u.Events, &u.Enrolled, &u.Raised, &u.Derived)
 	x.Uvarint(&u.ErasedResponses, &u.ErasedEvents, &u.ErasedDraws, &u.Spent)
@@ -66,7 +67,8 @@ type BindingSums struct {
 // Requests is a set of kinds of requests.
 type Requests uint8
 
-// RequestsWith returns the kinds of requests that record an event of a kind.
+// RequestsWith returns the kinds of requests that may record an event of a kind. For a kind that is
+// not listed, that is only a request for a single change.
 func RequestsWith(k event.Kind) Requests {
 	switch k {
 	case event.KindReleased:

@@ -38,7 +38,8 @@ func OfFile(bucket string, key []byte) bool {
 	return bucket == BucketMeta && (string(key) == KeyJournal || string(key) == KeyPlace)
 }
 
-// EventKey returns the key of an event, or of a sale.
+// EventKey returns the key of an event, or of a sale: its number in 8 bytes, big-endian, so that
+// keys sort by number.
 func EventKey(number uint64) []byte { return binary.BigEndian.AppendUint64(nil, number) }
 
 // NameKey returns the key under which the number of a question or buyer is stored. The first byte

@@ -41,7 +41,9 @@ func NewLevel(epsilon privacy.Epsilon, response event.Value, ev uint64) Level {
 	return Level{Level: rrchain.Level[event.Value]{Epsilon: epsilon, Response: response}, Event: ev}
 }
 
-// FindLevel returns the index of the level at an ε, or the index where it would be inserted.
+// FindLevel returns the index of the level at exactly this ε, and true. If there is none, it
+// returns the index where the level would be inserted, and false. The levels must be in rising
+// order of ε.
 func FindLevel(levels []Level, epsilon privacy.Epsilon) (place int, recorded bool) {
 	return slices.BinarySearchFunc(levels, epsilon, func(l Level,
 		e privacy.Epsilon) int {
@@ -60,7 +62,7 @@ func (l *Level) holder(buyer uint32) int {
 // IsHeldBy reports whether a buyer holds the response. It returns false for buyer 0.
 func (l Level) IsHeldBy(buyer uint32) bool { return l.holder(buyer) >= 0 }
 
-// encodeLevels appends levels with their holders.
+// encodeLevels appends the number of levels, and then each level with its holders.
 func encodeLevels(e *wire.Encoder, levels []Level) {
 	e.Uvarint(uint64(len(levels)))
 	for i := range levels {
@@ -74,7 +76,8 @@ func encodeLevels(e *wire.Encoder, levels []Level) {
 	}
 }
 
-// encodeLevel appends a level without its holders.
+// encodeLevel appends a level without its holders: ε, the response, and the event. Both branches
+// write the same form. The second is faster.
 func encodeLevel(e *wire.Encoder, l *Level) {
 	if l.Response.IsUnary() {
 		e.Epsilon(l.Epsilon)
@@ -88,8 +91,11 @@ func encodeLevel(e *wire.Encoder, l *Level) {
 // smallestLevel is the smallest encoded size of a level in bytes.
 const smallestLevel = 4
 
-// DecodeLevel decodes a level and the number of its holders. The holders follow ([DecodeHolders]).
+// DecodeLevel decodes a level into memory of the caller, and the number of its holders. The caller
+// decodes the holders with [DecodeHolders], or skips them with [SkipHolders].
 func DecodeLevel(d *wire.Decoder, into *Level) (holders int) {
+	// n has ε, the index of the response, the event, and the number of holders. In unary encoding,
+	// the bits of the response follow its index, and AsValue reads them.
 	var n [4]uint64
 	d.Uvarints(n[:2])
 	into.Epsilon, into.Response = d.AsEpsilon(n[0]), event.AsValue(d, n[1])
@@ -128,8 +134,9 @@ type LevelPage struct {
 	used int
 }
 
-// take returns memory for n levels, with capacity for one more. It returns nil if n is 0 and the
-// page is full.
+// take returns memory for n levels, with capacity for one more, which an event may insert. It
+// returns nil if n is 0 and the page is full or nil. A nil page stays nil, and each call allocates.
+// A page that is too small is replaced by a larger one.
 func (p *LevelPage) take(n int) []Level {
 	switch {
 	case n < len(p.Page)-p.used:
@@ -142,18 +149,20 @@ func (p *LevelPage) take(n int) []Level {
 		return make([]Level, n, n+1)
 	}
 	p.Page, p.used = make([]Level, 2*(n+1)), 0 // levels taken before keep the old page
+	// The new page is large enough, so this call ends at the first case.
 	return p.take(n)
 }
 
-// Clear makes the whole page free. Levels taken before must not be used any more.
+// Clear makes the whole page free. The caller must not use levels that were taken before.
 func (p *LevelPage) Clear() { p.used = 0 }
 
-// decodeChain is [DecodeChain] with the levels on the page. If the record is damaged, the page
-// stays as it was.
+// decodeChain is [DecodeChain] with the levels of the current epoch in memory of the page. If the
+// record is damaged, the page stays as it was.
 func (p *LevelPage) decodeChain(payload []byte) (c Chain, err error) {
 	d := wire.Decoder{Rest: payload}
 	bound, levels := c.DecodeHead(&d)
 	if bound != nil {
+		// A copy, because bound shares the memory of the record.
 		t := event.Tag(bound)
 		c.Bound = &t
 	}

@@ -23,26 +23,31 @@ type Links struct {
 // Total returns the number of events that name the object.
 func (l Links) Total() uint64 { return l.Events + l.Settles }
 
+// fields encodes or decodes the links.
 func (l *Links) fields(x wire.Codec) { x.Uvarint(&l.Latest, &l.Events, &l.Settled, &l.Settles) }
 
-// Linked describes how the event applied last is linked to the other events of its object.
+// Linked describes how the event applied last is linked to other events. The fields after Previous
+// are set only by a forgotten event. Each is where a list of events to erase begins, from the last
+// to the first.
 type Linked struct {
 	Previous uint64 // the event before it in its list, or 0
-	Erase    uint64 // the last event that it erases, or 0
-	// EraseRequests is the last settled event that it erases, or 0.
+	Erase    uint64 // the last event about the forgotten object, or 0
+	// EraseRequests is the last settled event that only names the object, or 0.
 	EraseRequests uint64
-	// EraseNamed is the last open request whose names it erases, or 0.
+	// EraseNamed is the last open request that may name the object, or 0. See
+	// [event.Settled.IsOpen].
 	EraseNamed uint64
 }
 
-// Link makes an event the last one about an object, and stores the event before it in s.Linked.
+// Link makes the event ev the last one about an object. It stores the number of the event before it
+// in s.Linked. The caller writes l.
 func (s *State) Link(l *Links, ev uint64) {
 	s.Linked.Previous, l.Latest = l.Latest, ev
 	l.Events++
 }
 
-// LinkName makes an event the last one about an object, or about a name that was never enrolled.
-// settled reports whether it is a settled event, which only names the object.
+// LinkName makes an event the last one about an object, or about a name that was never enrolled,
+// and writes the record. settled reports whether it is a settled event that only names the object.
 func (s *State) LinkName(name string, ev uint64, settled bool) error {
 	o, known, err := s.Object(name)
 	if err != nil {
@@ -60,7 +65,7 @@ func (s *State) LinkName(name string, ev uint64, settled bool) error {
 	return s.Put(BucketStrangers, []byte(name), wire.Encode(&stranger))
 }
 
-// linkNamed adds an event to one of the lists in l.
+// linkNamed adds an event to one of the two lists in l: settled events, or events about the object.
 func (s *State) linkNamed(l *Links, ev uint64, settled bool) {
 	if !settled {
 		s.Link(l, ev)
@@ -100,7 +105,8 @@ func (s *State) Statement(name string) (*event.Stated, error) {
 	return &event.Stated{Object: name, Forgotten: o.Forgotten, Events: events, Account: o.Account()}, err
 }
 
-// TermsChangedSince returns the questions in which the terms of an object changed after an event.
+// TermsChangedSince returns the numbers of the questions in which the terms of an object changed
+// after the event since. The last change is first, and a question may be repeated.
 func (s *State) TermsChangedSince(o Object, since uint64) (questions []uint32, err error) {
 	for n, err := range s.backward(o.Latest) {
 		if err != nil {
@@ -116,7 +122,8 @@ func (s *State) TermsChangedSince(o Object, since uint64) (questions []uint32, e
 	return questions, nil
 }
 
-// backward yields an event and those linked before it, from last to first. It stops after an error.
+// backward yields the event with a number and those linked before it, from last to first. It yields
+// nothing for 0, and stops after an error.
 func (s *State) backward(number uint64) iter.Seq2[event.Entry, error] {
 	return func(yield func(event.Entry, error) bool) {
 		for number != 0 {
@@ -144,12 +151,14 @@ func (st Stranger) Encode() []byte { return wire.Encode(&st) }
 // DecodeStranger decodes what [Stranger.Encode] returns.
 func DecodeStranger(payload []byte) (Stranger, error) { return wire.Decode[Stranger](payload) }
 
-// Stranger returns the links of a name that was never enrolled.
+// Stranger returns the links of a name that was never enrolled. The bool is false if no event names
+// it.
 func (s *State) Stranger(name string) (Stranger, bool, error) {
 	return Lookup(s, BucketStrangers, append(s.Buffer.Lookup(), name...), DecodeStranger)
 }
 
 // RemoveStranger removes the links of a name that is now enrolled or forgotten, and returns them.
+// If there are none, it returns the zero value.
 func (s *State) RemoveStranger(name string) (Links, error) {
 	stranger, found, err := s.Stranger(name)
 	if err == nil && found {

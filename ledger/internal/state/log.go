@@ -24,6 +24,8 @@ func (s *State) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 		if err != nil || payload == nil {
 			return nil, errs.Corrupt(err, "event %d is missing", leaf+1)
 		}
+		// The payload ends with the hashes that the leaf completes. The wanted one is at position
+		// at.
 		start := len(payload) - tlog.HashSize*(merkle.Completes(leaf)-at)
 		if start < 0 {
 			return nil, errs.Corrupt(nil, "event %d is shorter than its hashes", leaf+1)
@@ -51,13 +53,15 @@ func (s *State) Event(number uint64) (event.Event, error) {
 	return n.Event, err
 }
 
-// PutEntry writes the record of an event, and replaces the one that is stored.
+// PutEntry writes the record of an event. It replaces the record that is stored under the same
+// number.
 func (s *State) PutEntry(n event.Entry) error {
 	return s.Put(BucketEvents, EventKey(n.Number), n.Encode())
 }
 
-// RefusedBefore returns the refusals that directly precede the event that settles their request,
-// including erased ones.
+// RefusedBefore returns the refusals that directly precede the event that settles their request.
+// number is that event, and count the number of refusals. Those of forgotten objects are included,
+// with an empty Object. An event of another kind among them is [errs.ErrCorrupt].
 func (s *State) RefusedBefore(number, count uint64) (all []*event.ObjectRefused, err error) {
 	if err := CheckRefused(number, count); err != nil {
 		return nil, err
@@ -76,7 +80,8 @@ func (s *State) RefusedBefore(number, count uint64) (all []*event.ObjectRefused,
 	return all, nil
 }
 
-// CheckRefused returns [errs.ErrCorrupt] if this number of refusals cannot precede an event.
+// CheckRefused returns [errs.ErrCorrupt] if count refusals cannot precede the event with a number,
+// because there are too few events before it.
 func CheckRefused(number, count uint64) error {
 	if count >= number {
 		return errs.Corrupt(nil, "event %d settles %d refusals, more than events precede it", number, count)
@@ -84,9 +89,11 @@ func CheckRefused(number, count uint64) error {
 	return nil
 }
 
-// SettledAfter returns the number of the first settled event after an event, or 0.
+// SettledAfter returns the number of the first settled event after the event with a number, or 0 if
+// there is none.
 func (s *State) SettledAfter(number uint64) (found uint64, err error) {
 	err = s.Scan(BucketEvents, EventKey(number+1), func(key, record []byte) bool {
+		// A damaged key of another length is skipped.
 		if event.KindOf(record) == event.KindSettled && len(key) == len(EventKey(0)) {
 			found = binary.BigEndian.Uint64(key)
 		}
@@ -95,7 +102,8 @@ func (s *State) SettledAfter(number uint64) (found uint64, err error) {
 	return found, err
 }
 
-// Settlement returns the event that settled a request or a part of one.
+// Settlement returns the settled event with a number. It returns [errs.ErrCorrupt] for an event of
+// another kind.
 func (s *State) Settlement(number uint64) (*event.Settled, error) {
 	ev, err := s.Event(number)
 	if err != nil {

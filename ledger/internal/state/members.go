@@ -13,6 +13,7 @@ import (
 // order.
 func (s *State) QuestionsOf(name string) (numbers []uint32, err error) {
 	prefix := ObjectKey(name)
+	// Questions are numbered from 1.
 	err = s.Scan(BucketObjects, MemberKey(name, 1), func(key, _ []byte) bool {
 		if len(key) != len(prefix)+4 || string(key[:len(prefix)]) != string(prefix) {
 			return false
@@ -30,8 +31,9 @@ type Listed struct {
 	Questions []uint32 // rising
 }
 
-// ObjectsAfter returns the objects after a name, from about the given number of records, but at
-// least one object if there is any. last reports whether there are no more.
+// ObjectsAfter returns the objects after a name, with their questions. It reads about the given
+// number of records: each object has one, and one for each of its questions. It returns at least
+// one object if there is any. last reports whether no more objects follow.
 func (s *State) ObjectsAfter(name string, records int) (all []Listed, last bool, err error) {
 	from := []byte(name)
 	if name != "" {
@@ -52,6 +54,8 @@ func (s *State) ObjectsAfter(name string, records int) (all []Listed, last bool,
 			all[n].Questions = append(all[n].Questions, binary.BigEndian.Uint32(member))
 			return true
 		}
+		// A new object begins. It is left out if enough records were read, so that each object has
+		// all its questions.
 		if last = records >= 0 || len(all) == 0; !last {
 			return false
 		}
@@ -66,7 +70,7 @@ func (s *State) ObjectsAfter(name string, records int) (all []Listed, last bool,
 	return all, last, cmp.Or(err, fault)
 }
 
-// IsOut reports whether an object has withdrawn from everything that it was enrolled in.
+// IsOut reports whether an object has withdrawn from every question that it was enrolled in.
 func (s *State) IsOut(name string, o Object) (bool, error) {
 	numbers, err := s.QuestionsOf(name)
 	for _, number := range numbers {
@@ -81,7 +85,8 @@ func (s *State) IsOut(name string, o Object) (bool, error) {
 	return true, err
 }
 
-// WriteMember records that an object is enrolled in a question.
+// WriteMember records that an object is enrolled in a question. The key has both; the value repeats
+// the question.
 func (s *State) WriteMember(name string, question uint32) error {
 	k := s.Buffer.Key()
 	k.Buf = AppendMemberKey(k.Buf, name, question)
@@ -89,10 +94,13 @@ func (s *State) WriteMember(name string, question uint32) error {
 	return s.Write(BucketObjects)
 }
 
-// ReadObjects reads the objects of members, whose names must rise. Usually their records are close
-// together, and one scan reads them all. If too many other records are in between, the remaining
-// objects are looked up one by one.
+// ReadObjects reads the records of the objects that the members name into Object, and sets Known.
+// Known stays false for an object that does not exist. The names must be in rising order. Usually
+// their records are close together, and one scan reads them all. If an object is missing, or too
+// many other records are in between, the remaining objects are looked up one by one.
 func (s *State) ReadObjects(members []Member) error {
+	// next is the index of the first member not read yet. others counts records of other objects
+	// and of memberships.
 	next, others := 0, 0
 	var fault error
 	var sums wire.Sums
@@ -102,6 +110,8 @@ func (s *State) ReadObjects(members []Member) error {
 	err := s.Scan(BucketObjects, ObjectKey(members[0].Name), func(key, value []byte) bool {
 		m := &members[next]
 		if name, is := bytes.CutSuffix(key, []byte{0}); !is || string(name) != m.Name {
+			// All keys of the object are below m.Name+"\x01". A key that is not means that the
+			// object does not exist.
 			others++
 			return others < maxOthers*len(members) && string(key) < m.Name+"\x01"
 		}

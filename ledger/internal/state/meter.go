@@ -21,8 +21,8 @@ type Meter struct {
 // Allow makes reads fail with [ErrLarge] after about this number of records; 0 allows any number.
 func (m *Meter) Allow(records int64) { m.most.Store(records) }
 
-// Check returns [ErrLarge] if the records counted and more others exceed what is allowed. It may be
-// called on nil.
+// Check returns [ErrLarge] if more records, in addition to the counted ones, would exceed the
+// number that is allowed. It may be called on nil, and then allows everything.
 func (m *Meter) Check(more int) error {
 	if m == nil {
 		return nil

@@ -13,7 +13,7 @@ func NoiseKey(number uint32) []byte {
 	return binary.BigEndian.AppendUint32([]byte(KeyNoise), number)
 }
 
-// NoiseKeys returns all noise keys that the ledger has recorded.
+// NoiseKeys returns all noise keys that the ledger has recorded, in the order of their numbers.
 func (s *State) NoiseKeys() ([]event.NoiseKeySet, error) {
 	var all []event.NoiseKeySet // grows as keys are found, because the counter may be wrong
 	for number := uint32(1); number <= s.Counters.Noises; number++ {
@@ -26,9 +26,10 @@ func (s *State) NoiseKeys() ([]event.NoiseKeySet, error) {
 	return all, nil
 }
 
-// NoiseNames returns the names of all noise keys that the ledger has recorded. They are read once.
-// A caller that records a key must add its name to the map.
+// NoiseNames returns the set of the names of all noise keys that the ledger has recorded. The names
+// are kept for the next call. A caller that records a key must add its name to the map.
 func (s *State) NoiseNames() (map[string]bool, error) {
+	// They are read again if their number differs, such as after the counters were restored.
 	if uint64(len(s.noiseNames)) == uint64(s.Counters.Noises) && s.noiseNames != nil {
 		return s.noiseNames, nil
 	}

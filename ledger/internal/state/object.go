@@ -38,6 +38,7 @@ func (o Object) Encode() []byte {
 	return e.Buf
 }
 
+// encodeTo appends the payload of the record to e.
 func (o *Object) encodeTo(e *wire.Encoder) {
 	e.Buf = wire.AppendNumbers(e.Buf, uint64(o.Cap.Nano()), uint64(o.Spent.Nano()), o.Chains, o.Withdrawn,
 		o.Forgotten, o.Earned,
@@ -57,16 +58,18 @@ func DecodeObject(payload []byte) (o Object, err error) {
 	return o, d.Done()
 }
 
-// Object returns the object with a name.
+// Object returns the object with a name. found is false if no object with this name was ever
+// enrolled.
 func (s *State) Object(name string) (o Object, found bool, err error) {
 	found, err = s.ReadObject(name, &o)
 	return o, found, err
 }
 
-// ReadObject is [State.Object] into memory of the caller.
+// ReadObject is [State.Object] into memory of the caller. It uses the record cache if that has the
+// object. If there is no object, *o becomes the zero value or is not changed.
 func (s *State) ReadObject(name string, o *Object) (found bool, err error) {
 	if len(name) > event.MaxNameBytes {
-		return false, nil
+		return false, nil // no object has such a long name
 	}
 	if m := s.recordCache.member(name); m != nil && m.Known {
 		*o = m.Object
@@ -80,7 +83,7 @@ func (s *State) ReadObject(name string, o *Object) (found bool, err error) {
 	return found, err
 }
 
-// PutObject writes an object.
+// PutObject writes an object, and keeps it in the record cache.
 func (s *State) PutObject(name string, o Object) error {
 	if !s.Plain {
 		m := s.recordCache.memberFor(name)
@@ -101,6 +104,7 @@ func (s *State) ScanObjects(after string, visit func(name string) bool) error {
 	}
 	return s.Scan(BucketObjects, from, func(key, _ []byte) bool {
 		name, member, _ := strings.Cut(string(key), "\x00")
+		// Records of memberships, which follow that of their object, are skipped.
 		return member != "" || visit(name)
 	})
 }

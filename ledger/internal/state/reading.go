@@ -26,7 +26,8 @@ type Reading struct {
 	each  func(key, value []byte) bool // visitOne, stored to allocate it once
 }
 
-// Begin begins to observe a request.
+// Begin begins to observe a request. From now on, records are counted, and reads fail after ctx has
+// ended.
 func (r *Reading) Begin(ctx context.Context) {
 	r.ctx, r.meter, r.read, r.due = ctx, MeterOf(ctx), 0, CheckEvery
 }
@@ -45,7 +46,7 @@ func (r *Reading) Pause() {
 	}
 }
 
-// Resume ends the effect of [Reading.Pause].
+// Resume ends the effect of one call of [Reading.Pause].
 func (r *Reading) Resume() {
 	if r != nil {
 		r.recording--
@@ -68,12 +69,15 @@ func (r *Reading) step() error {
 	return nil
 }
 
-// scan is [kv.Reader.Scan] with each record counted.
+// scan is [kv.Reader.Scan] of the store from, with each record counted. If the context has ended,
+// it stops and returns that error.
 func (r *Reading) scan(from kv.Reader, bucket string, key []byte, visit func(key, value []byte) bool) error {
+	// The method value is created once, because each creation allocates.
 	if r.each == nil {
 		r.each = r.visitOne
 	}
-	outer, ended := r.visit, r.ended // visit may scan as well
+	// visit may scan as well, so the fields of the outer scan are restored afterwards.
+	outer, ended := r.visit, r.ended
 	r.visit, r.ended = visit, nil
 	err := from.Scan(bucket, key, r.each)
 	err = cmp.Or(r.ended, err)
@@ -89,7 +93,8 @@ func (r *Reading) visitOne(key, value []byte) bool {
 	return r.visit(key, value)
 }
 
-// Get is [kv.Reader.Get]. It fails after the context of the request has ended.
+// Get is [kv.Reader.Get] with the record counted. It fails after the context of the request has
+// ended.
 func (s *State) Get(bucket string, key []byte) ([]byte, error) {
 	if err := s.Reading.step(); err != nil {
 		return nil, err
@@ -97,7 +102,8 @@ func (s *State) Get(bucket string, key []byte) ([]byte, error) {
 	return s.Reader.Get(bucket, key)
 }
 
-// Scan is [kv.Reader.Scan]. It fails after the context of the request has ended.
+// Scan is [kv.Reader.Scan] with the records counted. It fails after the context of the request has
+// ended.
 func (s *State) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
 	if s.Reading == nil || s.Reading.ctx == nil {
 		return s.Reader.Scan(bucket, from, visit)

@@ -15,20 +15,20 @@ type Member struct {
 
 // recordCache has the records that are kept. The zero value is ready to use.
 type recordCache struct {
-	members []Member // in the order in which they will be needed
-	at      int      // index of the current object
-	one     [1]Member
-	request Request // the request looked up last
-	key     string  // key of that request; "" for none
-	found   bool    // there is a request with that key
+	members []Member  // in the order in which they will be needed
+	at      int       // index of the current object
+	one     [1]Member // the memory of members for an object that was not expected
+	request Request   // the request looked up last
+	key     string    // key of that request; "" for none
+	found   bool      // there is a request with that key
 }
 
 // Expect announces that these objects are needed next, in this order, with the records read of
 // them. The records are dropped when another object is read or written.
 func (s *State) Expect(members []Member) { s.recordCache.members, s.recordCache.at = members, 0 }
 
-// member returns the kept records of an object, or nil. It finds only the current object and the
-// next one.
+// member returns the kept records of an object, or nil. It checks only the current object and the
+// next one, and makes the one found the current object.
 func (n *recordCache) member(name string) *Member {
 	for i := n.at; i < min(n.at+2, len(n.members)); i++ {
 		if n.members[i].Name == name {
@@ -39,8 +39,9 @@ func (n *recordCache) member(name string) *Member {
 	return nil
 }
 
-// memberFor returns where the records of an object are kept. If it is not the current object or the
-// next one, all other records are dropped.
+// memberFor returns the place for the records of an object, which becomes the current one. If it is
+// neither the current object nor the next one, all other records are dropped, and the place is
+// empty.
 func (n *recordCache) memberFor(name string) *Member {
 	if m := n.member(name); m != nil {
 		return m

@@ -27,7 +27,8 @@ func (r Request) Encode() []byte { return wire.Encode(&r) }
 // DecodeRequest decodes what [Request.Encode] returns.
 func DecodeRequest(payload []byte) (Request, error) { return wire.Decode[Request](payload) }
 
-// Request returns the request with an idempotency key.
+// Request returns the request with an idempotency key. found is false if no request with this key
+// was settled. The result is kept, because a request looks its key up more than once.
 func (s *State) Request(key string) (r Request, found bool, err error) {
 	if n := &s.recordCache; n.key == key && key != "" {
 		return n.request, n.found, nil
@@ -54,7 +55,7 @@ func (s *State) LastPart(key string) (r Request, part *event.Settled, err error)
 	return r, part, err
 }
 
-// PutRequest writes a request.
+// PutRequest writes the request with an idempotency key, and keeps it in the record cache.
 func (s *State) PutRequest(key string, r Request) error {
 	if !s.Plain {
 		s.recordCache.key, s.recordCache.request, s.recordCache.found = key, r, true

@@ -53,11 +53,13 @@ type Sale struct {
 	Promised uint64 `audit:"the price reserved"`
 }
 
-// Last returns the event that settled the request of the sale. The receipt of the sale proves the
-// log up to this event.
+// Last returns the event that settled the request of the sale. It follows the event of the sale,
+// one for each object, and one for each refusal. The receipt of the sale proves the log up to this
+// event.
 func (r Sale) Last() uint64 { return r.Event + r.Objects + r.Refused + 1 }
 
-// Deal implements event.Names. It returns the terms of a sale or a reservation.
+// Deal implements event.Names. It returns the terms of a sale or a reservation: its number, buyer,
+// question and ε.
 func (s *State) Deal(_ event.Kind, sale uint64) (event.Deal, error) {
 	r, err := s.Sale(sale)
 	return event.Deal{Sale: sale, Buyer: r.Buyer, Question: r.Question, Epsilon: r.Epsilon}, err
@@ -79,7 +81,8 @@ func (s *State) NamesOf(r Sale) (buyer, question string, err error) {
 // Holds reports whether it is a reservation that is open at a time.
 func (r Sale) Holds(at time.Time) bool { return r.Status == SaleReserved && at.Before(r.Expires) }
 
-// ReservationState returns the state of a reservation at a time.
+// ReservationState returns the state of a reservation at a time, as one of the texts of package
+// event such as [event.ReservationOpen].
 func (r Sale) ReservationState(at time.Time) string {
 	switch {
 	case r.Status == SaleSold:
@@ -96,8 +99,8 @@ func (r Sale) ReservationState(at time.Time) string {
 // that has withdrawn since the grant is not part of the reservation, even if it has enrolled again.
 func (r Sale) HoldsOn(o Object, at time.Time) bool { return r.Holds(at) && o.Withdrawn < r.Granted }
 
-// StillHeld returns the numbers of the reservations that hold budget of an object, without the one
-// that is being sold; 0 for none.
+// StillHeld returns the numbers of the reservations that hold budget of an object now. sold is the
+// reservation that is being captured, which is left out, or 0.
 func (s *State) StillHeld(o Object, sold uint64) (numbers []uint64, err error) {
 	for _, number := range o.Held {
 		if number == sold {
@@ -174,7 +177,8 @@ func (s *State) Sale(number uint64) (Sale, error) {
 		if r, found, err = Lookup(s, BucketSales, EventKey(number), DecodeSale); err != nil || !found {
 			return r, errs.Corrupt(err, "sale %d is missing", number)
 		}
-		if s.LastSale.Number != 0 { // most transactions read one sale
+		// Most transactions read one sale, so only a second one is kept in the map.
+		if s.LastSale.Number != 0 {
 			s.keepSale(number, r)
 		}
 	}
@@ -182,7 +186,8 @@ func (s *State) Sale(number uint64) (Sale, error) {
 	return r, nil
 }
 
-// keepSale keeps a sale that was read, in addition to the last one.
+// keepSale keeps a sale that was read, in addition to the last one. If maxSalesKept sales are kept,
+// it first drops them all.
 func (s *State) keepSale(number uint64, r Sale) {
 	if s.salesKept == nil || len(s.salesKept) == maxSalesKept {
 		s.salesKept = make(map[uint64]Sale, 1)
@@ -193,8 +198,9 @@ func (s *State) keepSale(number uint64, r Sale) {
 // ForgetSales drops all sales that are kept.
 func (s *State) ForgetSales() { s.LastSale, s.salesKept = NumberedSale{}, nil }
 
-// PutSale writes a sale or reservation.
+// PutSale writes a sale or reservation, and makes it the last one.
 func (s *State) PutSale(number uint64, r Sale) error {
+	// The map may have the sale as it was before.
 	delete(s.salesKept, number)
 	s.LastSale = NumberedSale{number, r}
 	return s.Put(BucketSales, EventKey(number), r.Encode())

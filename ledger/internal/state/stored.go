@@ -7,8 +7,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// Payload returns the payload of a record, or nil if there is none. It is valid until the
-// transaction ends.
+// Payload returns the payload of a record, or nil if there is none. It checks the checksum unless
+// the state is Plain. The result is valid until the transaction ends.
 func (s *State) Payload(bucket string, key []byte) ([]byte, error) {
 	value, err := s.Get(bucket, key)
 	if err != nil || value == nil || s.Plain {
@@ -17,7 +17,8 @@ func (s *State) Payload(bucket string, key []byte) ([]byte, error) {
 	return s.Buffer.head.Unseal(bucket, key, value)
 }
 
-// Put writes a record. The caller must not change the key afterwards.
+// Put writes a record, with a checksum unless the state is Plain. The caller must not change the
+// key afterwards.
 func (s *State) Put(bucket string, key, payload []byte) error {
 	if s.Plain {
 		return s.Writer.Put(bucket, key, payload)
@@ -25,12 +26,13 @@ func (s *State) Put(bucket string, key, payload []byte) error {
 	return s.Writer.Put(bucket, key, wire.Seal(bucket, key, payload))
 }
 
-// PutNumber writes a record that is a number.
+// PutNumber writes a record that is a number of 4 bytes.
 func (s *State) PutNumber(bucket string, key []byte, number uint32) error {
 	return s.Put(bucket, key, binary.BigEndian.AppendUint32(nil, number))
 }
 
-// Lookup returns a decoded record, and whether there is one.
+// Lookup returns the decoded record with a key. If there is none, it returns the zero value, and
+// found is false.
 func Lookup[T any](
 	s *State, bucket string, key []byte, decode func([]byte) (T, error),
 ) (record T, found bool, err error) {
@@ -41,7 +43,8 @@ func Lookup[T any](
 	return decodePayload(bucket, key, payload, decode)
 }
 
-// DecodeRecord decodes a stored value with its checksum. found is false if the value is nil.
+// DecodeRecord checks the checksum of a stored value and decodes its payload. found is false if the
+// value is nil.
 func DecodeRecord[T any](
 	bucket string, key, value []byte, decode func([]byte) (T, error),
 ) (record T, found bool, err error) {

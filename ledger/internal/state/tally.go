@@ -96,8 +96,8 @@ func DecodeTally(payload []byte) (Tally, error) {
 	return t, d.Done()
 }
 
-// each applies change to every count that a response is part of. It reports whether all calls
-// returned true.
+// each calls change for every count that a response is part of: the one of the tally and, in unary
+// encoding, that of each set bit. It makes all calls, and reports whether all returned true.
 func (t *Tally) each(response event.Value, change func(*Tallied) bool) bool {
 	done := change(&t.Tallied)
 	for v := range response.Bits.Ones() {
@@ -106,25 +106,26 @@ func (t *Tally) each(response event.Value, change func(*Tallied) bool) bool {
 	return done
 }
 
-// recount is a change of a count: each field is 1, 0 or -1.
+// recount is a change of a count: each field is 1, 0 or −1, and is added.
 type recount struct{ recorded, current int8 }
 
-// change changes a count, and reports whether the new count is possible.
+// change adds by to a count. It reports whether the result is a possible count.
 func (by recount) change(c *Tallied) bool {
 	c.Recorded += uint64(int64(by.recorded))
 	c.Current += uint64(int64(by.current))
+	// A count below 0 wraps around to a number above MaxInt64.
 	return c.Recorded <= math.MaxInt64 && c.Current <= c.Recorded
 }
 
-// recounted is a change that was applied to a tally.
+// recounted is a change that was applied to a tally, so that it can be undone.
 type recounted struct {
 	*Tally
 	response event.Value
 	by       recount
 }
 
-// Fit allocates the bits for the responses of a question. It returns an error if the tally does not
-// fit the question.
+// Fit allocates the counts of bits in a new tally, one for each value in unary encoding. It returns
+// [errs.ErrCorrupt] if a stored tally has another number of bits.
 func (t *Tally) Fit(q *event.Question) error {
 	m := 0
 	if q.Encoding == event.EncodingUnary {
@@ -140,7 +141,8 @@ func (t *Tally) Fit(q *event.Question) error {
 	return nil
 }
 
-// CountLevel counts a level that was just inserted into a chain at an index.
+// CountLevel counts the level levels[at], which was just inserted into a chain. If it is the
+// highest one, it is counted as current, and the level below it is no longer counted as current.
 func (s *State) CountLevel(q *event.Question, levels []Level, at int) error {
 	last := at == len(levels)-1
 	by := recount{recorded: 1}
@@ -154,7 +156,8 @@ func (s *State) CountLevel(q *event.Question, levels []Level, at int) error {
 	return s.recount(q, levels[at-1], recount{current: -1})
 }
 
-// recount changes the counts that a level is part of.
+// recount changes the counts that a level is part of. It returns [errs.ErrCorrupt] if the level is
+// not possible, or if a count becomes impossible.
 func (s *State) recount(q *event.Question, l Level, by recount) error {
 	if !q.Has(l.Epsilon, l.Response) {
 		return errs.Corrupt(nil, "question %q does not have the response %v", q.Name, l.Response)
@@ -167,6 +170,7 @@ func (s *State) recount(q *event.Question, l Level, by recount) error {
 		return err
 	}
 	if s.Plain {
+		// Recorded even if the change turns out to be impossible, because an audit undoes it then.
 		s.Recounts = append(s.Recounts, recounted{t, l.Response, by})
 	}
 	if !t.each(l.Response, by.change) {
@@ -176,7 +180,8 @@ func (s *State) recount(q *event.Question, l Level, by recount) error {
 	return err
 }
 
-// UndoRecounts undoes the changes made by recount since the last event.
+// UndoRecounts undoes the changes in s.Recounts. An audit calls it when the current event cannot be
+// applied.
 func (s *State) UndoRecounts() {
 	for _, r := range s.Recounts {
 		r.each(r.response, recount{-r.by.recorded, -r.by.current}.change)
@@ -184,8 +189,8 @@ func (s *State) UndoRecounts() {
 	s.Recounts = s.Recounts[:0]
 }
 
-// tally returns a tally, which the caller may change. It is read at the first call and written by
-// [State.FlushTallies].
+// tally returns the tally with a key, for the caller to change. The first call reads it, or creates
+// it with counts of 0. [State.FlushTallies] writes it.
 func (s *State) tally(key TallyKey) (*Tally, error) {
 	if t := s.Tallies[key]; t != nil {
 		return t, nil
@@ -203,8 +208,10 @@ func (s *State) tally(key TallyKey) (*Tally, error) {
 	return &t, nil
 }
 
-// Responses returns how many chains of a question have a response at an ε.
+// Responses returns how many chains of a question have a response at exactly this ε. It sums up the
+// tallies of all values, including changed ones.
 func (s *State) Responses(q *event.Question, epsilon privacy.Epsilon) (n uint64, err error) {
+	// The number of tallies at one ε.
 	values := len(q.Values)
 	switch q.Encoding {
 	case event.EncodingUnary:
@@ -227,7 +234,8 @@ func (s *State) Responses(q *event.Question, epsilon privacy.Epsilon) (n uint64,
 	return n, nil
 }
 
-// ForgetTallies drops the changed tallies after they were written.
+// ForgetTallies drops the changed tallies. The caller calls it after [State.FlushTallies], which
+// keeps them in memory.
 func (s *State) ForgetTallies() { s.Tallies = nil }
 
 // CountedInMemory returns the number of counts that [State.FlushTallies] will write.
@@ -283,6 +291,8 @@ func (s *State) UncountLevels(q *event.Question, levels []Level) error {
 // is not 0, it visits only the tallies at that ε. It does not see changes of the same transaction.
 func (s *State) ScanTallies(question uint32, epsilon privacy.Epsilon, visit func(TallyKey, Tally) error) error {
 	prefix := levelPrefix(question, epsilon)
+	// The scan begins at the ε. Without one, it ends only with the question, which is the first 4
+	// bytes.
 	from := prefix
 	if epsilon.IsZero() {
 		prefix = prefix[:4]
@@ -301,7 +311,7 @@ func (s *State) ScanTallies(question uint32, epsilon privacy.Epsilon, visit func
 	return err
 }
 
-// openTally decodes a stored tally and passes it to visit.
+// openTally decodes a stored tally with its key, and passes both to visit.
 func openTally(key, value []byte, visit func(TallyKey, Tally) error) error {
 	k, err := DecodeTallyKey(key)
 	if err != nil {

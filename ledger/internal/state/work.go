@@ -38,7 +38,8 @@ func (w *Work) Count(c event.Change) {
 	}
 }
 
-// Draws returns the number of responses and answers drawn, by method.
+// Draws returns the number of responses and answers that were not resales, by the name of the
+// method. Methods without any are omitted.
 func (w *Work) Draws() map[string]uint64 {
 	draws := map[string]uint64{}
 	for m := event.MethodRaise; m < event.MethodResale; m++ {

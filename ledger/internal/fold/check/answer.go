@@ -10,16 +10,17 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Answer has the recorded answers to the query of an answer about its panel.
+// Answer is what [Answered] finds for a new answer: the recorded answers to the same query about
+// the same panel.
 type Answer struct {
-	Key     []byte        // of their record
+	Key     []byte        // the key of their record, see [state.AnswerKey]
 	Answers state.Answers // in rising order of ε
-	Began   uint64        // the event of the first answer of those that the new answer continues
+	Began   uint64        // the event of the fresh answer that the new answer continues; its own event if it is fresh
 }
 
 // Answered checks an answer to a query about a panel. It compares the answer with the charges in
 // the events before it, and with the answers that it is raised or derived from. If the panel is
-// erased, it returns no answers.
+// erased, it returns the zero value, because the other answers are erased as well.
 func Answered(s *state.State, c *event.Answered, ev event.Event) (a Answer, err error) {
 	q, err := s.Question(c.Question)
 	if err == nil {
@@ -43,6 +44,7 @@ func Answered(s *state.State, c *event.Answered, ev event.Event) (a Answer, err 
 	if a.Began, cost, err = checkOrigin(a.Answers, c, ev.Number); err != nil {
 		return a, fmt.Errorf("query %q, question %d: %w", c.Query, c.Question, err)
 	}
+	// A copy, because noteAnswer clears the charges.
 	charged := s.Counters.Charges
 	if err := noteAnswer(s, c, ev.Number, cost, leavesOut(charged, c)); err != nil {
 		return a, err
@@ -59,11 +61,15 @@ func Answered(s *state.State, c *event.Answered, ev event.Event) (a Answer, err 
 	return a, nil
 }
 
-// noteAnswer checks that the charges are those of an answer, some of which may be erased, and
-// clears them. cost is the charge to each object.
+// noteAnswer checks that the charges before an answer are those for it, clears them, and notes the
+// answer. cost is the charge to each object of the panel; it is 0 for an answer that is not drawn
+// from true values. left is what is known of the objects that the answer leaves out.
 func noteAnswer(s *state.State, c *event.Answered, number uint64, cost privacy.Epsilon, left state.Leaves) error {
 	n := &s.Counters
 	charged := n.Charges
+	// An answer without cost needs no charges. Otherwise each object of the panel must be charged
+	// the cost. If all charges are erased, their ε and question are 0, and only their number is
+	// known.
 	all := charged == state.Charges{}
 	if !cost.IsZero() {
 		same := charged.Epsilon.IsZero() || charged.Question == c.Question && charged.Epsilon == cost
@@ -81,8 +87,8 @@ func noteAnswer(s *state.State, c *event.Answered, number uint64, cost privacy.E
 	return nil
 }
 
-// answersAt returns the answers recorded under a key. During an audit, they may have been erased
-// after they were folded. It then returns none.
+// answersAt returns the answers recorded under a key. It returns none if their panel is erased.
+// During an audit, that may have happened after they were folded.
 func answersAt(s *state.State, key []byte) (state.Answers, error) {
 	a, _, err := s.Answers(key)
 	if err != nil || len(a) == 0 {
@@ -95,14 +101,16 @@ func answersAt(s *state.State, key []byte) (state.Answers, error) {
 	return a, nil
 }
 
-// costOfErased returns the charge to each object for an answer whose panel is erased. It relies on
-// the answer that c.Base refers to.
+// costOfErased returns the charge to each object for an answer whose panel is erased. That is the
+// whole ε of a fresh answer, the difference to the base of a raised one, and 0 for a derived one.
+// It returns [errs.ErrCorrupt] if the method, the base and the ε of the answer do not fit.
 func costOfErased(s *state.State, c *event.Answered, number uint64) (cost privacy.Epsilon, err error) {
 	isFresh := c.Method == event.MethodFresh
 	possible := !c.Epsilon.IsZero() && isFresh == (c.Base == 0) && c.Base < number
 	if possible && isFresh {
 		return c.Epsilon, nil
 	}
+	// If c.Base is not an erased answer, base stays empty, and the comparison below fails.
 	base := &event.Answered{}
 	if possible {
 		var ev event.Event
@@ -123,8 +131,8 @@ func costOfErased(s *state.State, c *event.Answered, number uint64) (cost privac
 		c.Query, c.Epsilon, c.Method, c.Base)
 }
 
-// leavesOut returns what is known of the objects that an answer leaves out, from the charges for
-// it.
+// leavesOut returns what is known of the objects that an answer leaves out. n has the charges for
+// the answer, and c.Panel the digest of the requested panel.
 func leavesOut(n state.Charges, c *event.Answered) state.Leaves {
 	switch {
 	case n.Erased > 0:
@@ -135,13 +143,19 @@ func leavesOut(n state.Charges, c *event.Answered) state.Leaves {
 	return state.LeavesSome
 }
 
-// checkOrigin returns the first of the answers that a new answer continues, and the charge to each
-// object. It returns an error if the method or the base of the answer is not possible.
+// checkOrigin checks how a new answer was made, against the recorded answers a to the same query.
+// It returns the event of the fresh answer that the new one continues, and the charge to each
+// object. A fresh answer must be above all recorded ones. A raised answer must be, too, and
+// continues the highest of them. An answer by another method is derived from the next higher one,
+// at no cost. It returns [errs.ErrCorrupt] if the method, the base or the size of the panel is not
+// possible.
 func checkOrigin(a state.Answers, c *event.Answered, number uint64) (began uint64, cost privacy.Epsilon, err error) {
 	at, recorded := a.Find(c.Epsilon)
 	if recorded || c.Epsilon.IsZero() {
 		return 0, cost, fault("an answer at ε=%s is recorded twice", c.Epsilon)
 	}
+	// base is the answer that the new one is made from. above reports whether a recorded answer is
+	// above the new one.
 	base, above := a.Best(c.Epsilon)
 	switch c.Method {
 	case event.MethodFresh:
@@ -157,6 +171,7 @@ func checkOrigin(a state.Answers, c *event.Answered, number uint64) (began uint6
 		base = a.Top()
 		cost = state.Minus(c.Epsilon, base.Epsilon)
 	default:
+		// A score between two answers of the same origin is inserted, and otherwise degraded.
 		_, below := a.Below(c.Epsilon, base)
 		if !above || c.Scored && (c.Method == event.MethodInsert) != below {
 			return 0, cost, fault("an answer at ε=%s by method %s is not possible with %d recorded answers",
@@ -174,9 +189,11 @@ func checkOrigin(a state.Answers, c *event.Answered, number uint64) (began uint6
 	return base.Began, cost, nil
 }
 
-// chargedOther compares the charges of a raised answer with those of the first answer that it
-// continues. It returns an object that is charged only for the raised answer, if there is one.
-// Erased and missing events are not compared.
+// chargedOther compares the charges of a raised answer with those of the fresh answer that it
+// continues. The charges of an answer are the events directly before it. raised and began are the
+// events of the two answers. It returns an object that is charged for the raised answer in place of
+// another one, and true. If there is none, it returns false. Erased and missing events are not
+// compared.
 func chargedOther(s *state.State, began, raised, objects uint64) (name string, other bool) {
 	for back := uint64(1); back <= objects; back++ {
 		before, known := objectOf[*event.Charged](s, began-back)
@@ -188,8 +205,9 @@ func chargedOther(s *state.State, began, raised, objects uint64) (name string, o
 	return "", false
 }
 
-// checkAnswer checks the answer that a request settles. It must be the answer of this request or a
-// recorded one, and the refusals of the request must fit it.
+// checkAnswer checks the answer that a request settles, and the counts of the request. It must be
+// the answer that this request recorded, or an earlier one. The refusals of the request must fit
+// it. number is the settled event. A request without an answer is not checked.
 func checkAnswer(s *state.State, c *event.Settled, number uint64) error {
 	a, u := s.Counters.Answer, &s.Counters.InProgress
 	if u.IsIncomplete {
@@ -210,6 +228,7 @@ func checkAnswer(s *state.State, c *event.Settled, number uint64) error {
 		return fault("request %q: an object of it is forgotten, but the panel of event %d is not erased",
 			c.Key, c.Answer)
 	}
+	// Exactly one count is 1: the answer was handed out again, derived, or drawn.
 	want := event.Counts{}
 	switch {
 	case a.Event == 0:
@@ -243,11 +262,14 @@ func answerOf(s *state.State, c *event.Settled) (made *event.Answered, isErased 
 }
 
 // checkLeftOut checks that the objects charged for an answer and the objects refused are together
-// the requested panel. number is the event that settles the answer.
+// the requested panel. a is the answer, number the event that settles it, and refused the number of
+// refusals. Nothing is checked if some charges are erased.
 func checkLeftOut(s *state.State, c *event.Answered, a state.Answering, number, refused uint64) error {
 	switch {
 	case a.Left == state.LeavesUnknown || a.Left == state.LeavesNone && refused == 0:
 		return nil
+	// There are refusals only if objects were left out. They must be exactly the events between the
+	// answer and the settled event.
 	case a.Left == state.LeavesNone || refused == 0 || a.Event+refused+1 != number || a.Event <= c.Objects:
 		return fault("query %q: the charged objects and %d refused ones are not the panel of the answer",
 			c.Query, refused)
@@ -263,10 +285,12 @@ func checkLeftOut(s *state.State, c *event.Answered, a state.Answering, number, 
 	return nil
 }
 
-// sumOfPanel returns the digest of the objects that are charged by the events from first to end or
-// refused. known is false if one of them is erased or they are not in order.
+// sumOfPanel returns the digest of the objects that are refused, or charged by the events from
+// first to before end. Both lists are in the order of names, and are merged. known is false if an
+// event is erased, or if the names are found not to be in order.
 func sumOfPanel(s *state.State, first, end uint64, refused []*event.ObjectRefused) (sum event.PanelSum, known bool) {
 	sum, last := event.EmptyPanel(), ""
+	// next adds a name to the digest. It returns false if the name is not after the last one.
 	next := func(name string) bool {
 		isNext := name > last
 		sum, last = sum.With(name), name
@@ -291,8 +315,10 @@ func sumOfPanel(s *state.State, first, end uint64, refused []*event.ObjectRefuse
 	return sum, true
 }
 
-// checkLeftOutAgain checks that a request that got a recorded answer refuses the objects that this
-// answer left out, except those forgotten since then.
+// checkLeftOutAgain checks the refusals of a request that got a recorded answer, or one derived
+// from it. They must be those of the request that recorded the answer, except for objects forgotten
+// since then. base is the event of that answer. number is the settled event of the request, and
+// refused the number of its refusals.
 func checkLeftOutAgain(s *state.State, base, number, refused uint64) error {
 	before, err := s.LeftOutAt(base)
 	if err != nil {

@@ -12,7 +12,8 @@ func Created(_ *state.State, c *event.Created, _ event.Event) error {
 	return checkName("currency", c.Currency)
 }
 
-// checkName returns an error if a name is not valid.
+// checkName returns [errs.ErrCorrupt] if a name is not valid. what says in the error whose name it
+// is.
 func checkName(what, name string) error {
 	if err := event.CheckName(what, name); err != nil {
 		return fault("%v", err)
@@ -20,7 +21,8 @@ func checkName(what, name string) error {
 	return nil
 }
 
-// checkNumber returns an error if a definition does not have the next number.
+// checkNumber returns [errs.ErrCorrupt] if a definition does not have the next number. before is
+// the number of the last definition of its type, and what the name of the type.
 func checkNumber(what string, number, before uint32) error {
 	if number != before+1 {
 		return fault("%s %d follows %s %d: the numbers must be consecutive", what, number, what, before)
@@ -28,7 +30,7 @@ func checkNumber(what string, number, before uint32) error {
 	return nil
 }
 
-// TruthKey returns an error for a second truth key.
+// TruthKey returns [errs.ErrCorrupt] if the ledger has a truth key already.
 func TruthKey(s *state.State, _ *event.TruthKeySet, _ event.Event) error {
 	if former, err := s.Payload(state.BucketMeta, []byte(state.KeyTruthKey)); err != nil || former != nil {
 		return errs.Corrupt(err, "a truth key is set twice")
@@ -36,7 +38,8 @@ func TruthKey(s *state.State, _ *event.TruthKeySet, _ event.Event) error {
 	return nil
 }
 
-// NoiseKey checks the number and the name of a noise key.
+// NoiseKey checks that a noise key has the next number and a valid name that no other noise key
+// has.
 func NoiseKey(s *state.State, c *event.NoiseKeySet, _ event.Event) error {
 	if c.Number > event.MaxNoiseKeys {
 		return fault("noise key %d: at most %d noise keys are possible", c.Number, event.MaxNoiseKeys)
@@ -55,7 +58,8 @@ func NoiseKey(s *state.State, c *event.NoiseKeySet, _ event.Event) error {
 	return nil
 }
 
-// Question checks the definition of a question.
+// Question checks the definition of a question: the next number, a valid definition, and a new
+// name.
 func Question(s *state.State, c *event.QuestionDefined, _ event.Event) error {
 	if err := checkNumber("question", c.Number, s.Counters.Questions); err != nil {
 		return err
@@ -69,8 +73,8 @@ func Question(s *state.State, c *event.QuestionDefined, _ event.Event) error {
 	return nil
 }
 
-// Policy checks the definition of a policy. The text must be canonical, so that no policy is
-// defined twice with different texts.
+// Policy checks the definition of a policy. It must have the next number, be valid, and be new. The
+// text must be canonical, so that no policy is defined twice with different texts.
 func Policy(s *state.State, c *event.PolicyDefined, _ event.Event) error {
 	if err := checkNumber("policy", c.Number, s.Counters.Policies); err != nil {
 		return err
@@ -88,7 +92,7 @@ func Policy(s *state.State, c *event.PolicyDefined, _ event.Event) error {
 	return nil
 }
 
-// Buyer checks the number and the name of a buyer.
+// Buyer checks that a buyer has the next number and a valid name that no other buyer has.
 func Buyer(s *state.State, c *event.BuyerNamed, _ event.Event) error {
 	if err := checkNumber("buyer", c.Number, s.Counters.Buyers); err != nil {
 		return err

@@ -22,8 +22,9 @@ type Draw struct {
 	Held          []uint64        // the object's reservations after the event
 }
 
-// enrolledIn returns an object and its chain. It returns an error if the object is not enrolled in
-// the question or has withdrawn.
+// enrolledIn returns an object and its chain in a question. It returns [errs.ErrCorrupt] if the
+// object is not enrolled in the question or has withdrawn. In the result, Held is set to the
+// reservations of the object. Question, Index, Cost and Sale are not set.
 func enrolledIn(s *state.State, question uint32, name string) (d Draw, err error) {
 	d.Name = name
 	found, err := s.ReadChain(question, name, &d.Chain)
@@ -41,7 +42,8 @@ func enrolledIn(s *state.State, question uint32, name string) (d Draw, err error
 	return d, nil
 }
 
-// Released checks a response against its chain, and its cost against the budgets of its object.
+// Released checks a response against its chain, and its cost against the budgets of its object. It
+// notes both for the settled event. Its result has the index and the cost of the new level.
 func Released(s *state.State, c *event.Released, ev event.Event) (d Draw, err error) {
 	if d, err = enrolledIn(s, c.Question, c.Object); err != nil {
 		return d, err
@@ -54,6 +56,7 @@ func Released(s *state.State, c *event.Released, ev event.Event) (d Draw, err er
 		err = d.checkCharge(s, d.Chain.Buyers, ev.Time)
 	}
 	if err == nil {
+		// The zero Recipient is the host, which adds no entry of a buyer.
 		err = d.checkEntries(s, c.Epsilon, rules.Recipient{}, ev.Time)
 	}
 	if err == nil {
@@ -68,8 +71,9 @@ func Released(s *state.State, c *event.Released, ev event.Event) (d Draw, err er
 	return d, nil
 }
 
-// checkResponse checks that a chain can have a response at an ε. It sets the index and the cost of
-// the new level. The cost is the increase of the highest ε.
+// checkResponse checks that a response at an ε can be added to the chain in d. It sets the index
+// and the cost of the new level. The cost is the increase of the highest ε. A raise needs a chain
+// that is bound to a true value, if the ledger has a truth key.
 func (d *Draw) checkResponse(s *state.State, epsilon privacy.Epsilon, r event.Response) error {
 	q, levels := d.Question, d.Chain.Levels
 	at, recorded := state.FindLevel(levels, epsilon)
@@ -99,8 +103,8 @@ func canFollow(q *event.Question, below, above *state.Level) bool {
 	return q.CanOccur(below.Epsilon, below.Response, above.Epsilon, above.Response)
 }
 
-// checkBound returns an error if a chain is not bound to a true value although the ledger has a
-// truth key.
+// checkBound returns [errs.ErrCorrupt] if a chain is not bound to a true value although the ledger
+// has a truth key.
 func checkBound(s *state.State, c *state.Chain) error {
 	if c.Bound != nil {
 		return nil
@@ -112,13 +116,15 @@ func checkBound(s *state.State, c *state.Chain) error {
 	return nil
 }
 
-// checkCharge checks d.Cost against the cap of the object and the ceiling of its chain with a
-// number of buyers. A request is limited by the ceiling at the time of the clock. The ceiling at
-// the time of the log is the same, or higher if the clock had gone back.
+// checkCharge checks d.Cost against the cap of the object and the ceiling of its chain, and sets
+// d.Policy. The ceiling is the one at a time, with a number of buyers. The request itself was
+// limited by the ceiling at the time of the clock. That ceiling is the same as here, or lower if
+// the clock had gone back.
 func (d *Draw) checkCharge(s *state.State, buyers uint64, at time.Time) (err error) {
 	if d.Policy, err = s.Policy(d.Chain.Policy); err != nil {
 		return err
 	}
+	// What other requests held in memory is not in the log.
 	h := rules.HeadroomOf(&d.Subject, at, buyers, rules.Held{})
 	if h.CapFree.Less(d.Cost) {
 		return fault("its spent budget would exceed its cap of %s", d.Object.Cap)
@@ -132,15 +138,17 @@ func (d *Draw) checkCharge(s *state.State, buyers uint64, at time.Time) (err err
 
 // checkEntries checks that the chain does not have too many entries after a recipient gets its
 // response at an ε. Entries that the open reservations of the object will add are counted. If the ε
-// is 0, no response is added.
+// is 0, only the entries that exist and those of the reservations are counted.
 func (d *Draw) checkEntries(s *state.State, epsilon privacy.Epsilon, to rules.Recipient, at time.Time) error {
 	n := d.Chain.Entries(d.Question)
 	if !epsilon.IsZero() {
 		n += rules.Added(d.Question, &d.Chain, epsilon, to)
 	}
+	// This bound is usually enough, and does not read the reservations.
 	if n+rules.MaxPromised(d.Question, len(d.Held)) <= event.MaxEntries {
 		return nil
 	}
+	// The entries of reservations depend on the chain with the new level and its holder.
 	after, o := d.Chain.With(epsilon, to.Buyer), d.Object
 	o.Held = d.Held
 	promised, err := rules.Promised(s, d.Question, &after, o, at)
@@ -151,7 +159,8 @@ func (d *Draw) checkEntries(s *state.State, epsilon privacy.Epsilon, to rules.Re
 	return err
 }
 
-// Bound checks that the ledger has a truth key and that the chain is not bound to a true value yet.
+// Bound checks an event that binds a chain to its true value. The ledger must have a truth key, and
+// the chain must not be bound yet.
 func Bound(s *state.State, c *event.TruthBound, ev event.Event) (d Draw, err error) {
 	if d, err = enrolledIn(s, c.Question, c.Object); err != nil {
 		return d, err
@@ -165,9 +174,10 @@ func Bound(s *state.State, c *event.TruthBound, ev event.Event) (d Draw, err err
 	return d, nil
 }
 
-// Charged checks a charge for an answer, and adds it to the charges. A charge adds to the ε of the
-// chain's levels and of other answers, because all are independent of each other. The charge for a
-// raised answer is the difference to the answer that it was raised from.
+// Charged checks a charge for an answer about a panel, and adds it to s.Counters.Charges. The cost
+// of an answer adds to the ε of the chain's levels and of other answers, because their noise is
+// independent. The charge for a raised answer is the difference to the answer that it was raised
+// from.
 func Charged(s *state.State, c *event.Charged, ev event.Event) (d Draw, err error) {
 	if d, err = enrolledIn(s, c.Question, c.Object); err != nil {
 		return d, err
@@ -188,7 +198,8 @@ func Charged(s *state.State, c *event.Charged, ev event.Event) (d Draw, err erro
 	return d, nil
 }
 
-// noteCharge counts a charge for the next answer. All charges of an answer are equal.
+// noteCharge counts a charge for the next answer. It returns [errs.ErrCorrupt] if the names are not
+// in order, or if the charge differs from the first one. All charges of an answer are equal.
 func noteCharge(n *state.Charges, c *event.Charged) error {
 	if n.Epsilon.IsZero() {
 		n.Question, n.Epsilon, n.Panel = c.Question, c.Epsilon, event.EmptyPanel()

@@ -15,8 +15,9 @@ type Member struct {
 	HasChain bool         // the chain exists
 }
 
-// Enrolled checks that everything that an enrolment refers to exists. An object that enrols again
-// must have the terms that it had.
+// Enrolled checks that everything that an enrolment refers to exists, and that the object is not
+// enrolled in the question now. An object that enrols again must have the policy, cap and noise key
+// that it had.
 func Enrolled(s *state.State, c *event.Enrolled, _ event.Event) (m Member, err error) {
 	if err := checkEnrolment(s, c); err != nil {
 		return m, err
@@ -49,7 +50,8 @@ func Enrolled(s *state.State, c *event.Enrolled, _ event.Event) (m Member, err e
 	return m, noteMember(&s.Counters.InProgress, c.Question, c.Object)
 }
 
-// checkEnrolment checks that the question, the policy and the noise key of an enrolment exist.
+// checkEnrolment checks the name of the object, and that the question, the policy and the noise key
+// of an enrolment exist. The cap must be above 0. A question in finite encoding has no noise keys.
 func checkEnrolment(s *state.State, c *event.Enrolled) error {
 	if err := checkName("object", c.Object); err != nil {
 		return err
@@ -66,7 +68,8 @@ func checkEnrolment(s *state.State, c *event.Enrolled) error {
 	return err
 }
 
-// Withdrawn checks that an object that withdraws is enrolled in some question.
+// Withdrawn checks that an object that withdraws is enrolled in some question. It returns the
+// object.
 func Withdrawn(s *state.State, c *event.Withdrawn, _ event.Event) (o state.Object, err error) {
 	o, found, err := s.Object(c.Object)
 	if err != nil || !found {
@@ -80,7 +83,7 @@ func Withdrawn(s *state.State, c *event.Withdrawn, _ event.Event) (o state.Objec
 }
 
 // Epoch checks that the epoch that an object closes is not empty, and that the chain has an entry
-// left.
+// left for the closed epoch.
 func Epoch(s *state.State, c *event.EpochBegun, _ event.Event) (d Draw, err error) {
 	if d, err = enrolledIn(s, c.Question, c.Object); err != nil {
 		return d, err
@@ -92,15 +95,16 @@ func Epoch(s *state.State, c *event.EpochBegun, _ event.Event) (d Draw, err erro
 	if d.Question, err = s.Question(c.Question); err != nil {
 		return d, err
 	}
-	if n := d.Chain.Entries(d.Question) + 1; n > event.MaxEntries { // its reservations end
+	if n := d.Chain.Entries(d.Question) + 1; n > event.MaxEntries { // its reservations end, so they need no entries
 		return d, fault("object %q begins a new epoch of question %d: its chain would have %d entries, the limit is %d",
 			c.Object, c.Question, n, event.MaxEntries)
 	}
 	return d, nil
 }
 
-// Terms checks that terms change, that the new policy exists, and that there is consent to anything
-// that the new terms may allow in addition.
+// Terms checks that an event changes the terms of an object that was enrolled in the question, and
+// that the new policy exists. If the new terms may allow more than the old ones, the event must
+// have the consent of the object.
 func Terms(s *state.State, c *event.TermsChanged, ev event.Event) (m Member, err error) {
 	m.Chain, m.HasChain, err = s.Chain(c.Question, c.Object)
 	if err != nil || !m.HasChain {
@@ -122,8 +126,8 @@ func Terms(s *state.State, c *event.TermsChanged, ev event.Event) (m Member, err
 	return m, noteMember(&s.Counters.InProgress, c.Question, c.Object)
 }
 
-// checkConsent returns an error for a change without consent that may allow more than the object
-// agreed to.
+// checkConsent returns [errs.ErrCorrupt] for a change without consent if the new terms may allow
+// more than the object agreed to. A consent must be a valid text, and is then sufficient.
 func checkConsent(s *state.State, c *event.TermsChanged, m *Member, ev event.Event) error {
 	if c.Consent != "" {
 		if err := event.CheckText("consent", c.Consent); err != nil {

@@ -9,8 +9,8 @@ import (
 // fault returns an [errs.ErrCorrupt] that describes why no ledger can have written an event.
 func fault(format string, args ...any) error { return errs.Corrupt(nil, format, args...) }
 
-// Order returns an error if an event cannot be the next one of the log. It counts the event among
-// those of the request in progress.
+// Order returns [errs.ErrCorrupt] if an event cannot be the next one of the log, by its number,
+// time and kind. It counts the event among those of the request in progress.
 func Order(s *state.State, ev event.Event) error {
 	if ev.Number != s.Counters.Events+1 {
 		return fault("event %d follows event %d: the numbers must be consecutive", ev.Number, s.Counters.Events)
@@ -26,7 +26,7 @@ func Order(s *state.State, ev event.Event) error {
 	}
 	u := &s.Counters.InProgress
 	switch k := ev.Change.Kind(); k {
-	case event.KindSettled:
+	case event.KindSettled: // compared with the counts afterwards, see [Settled]
 	case event.KindCreated, event.KindTruthKey, event.KindNoiseKey: // no request settles these
 		if *u != (state.InProgress{}) {
 			return fault("%d events are not settled by a request", u.Events)
@@ -40,8 +40,9 @@ func Order(s *state.State, ev event.Event) error {
 	return nil
 }
 
-// checkOpen returns an error if an event interrupts a sale, a reservation, the charges of an
-// answer, or the refusals of a request.
+// checkOpen returns [errs.ErrCorrupt] if an event interrupts a sale, a reservation, the charges of
+// an answer, or the refusals of a request. Each of these must be followed only by more events of
+// its own, up to its end.
 func checkOpen(n *state.Counters, c event.Change) error {
 	kind := c.Kind()
 	if n.Refused > 0 || n.Unsettled != 0 || n.Answer != (state.Answering{}) {
@@ -57,6 +58,8 @@ func checkOpen(n *state.Counters, c event.Change) error {
 		}
 		return fault("%d objects are charged, and no answer follows", n.Charges.Objects)
 	}
+	// While a sale is open, only the events of its objects are possible. Otherwise, none of those
+	// is.
 	if sale, is := event.ShareOf(c); is && (sale != n.Open.Sale || sale == 0) || !is && n.Open.Sale != 0 {
 		return fault("an event interrupts sale %d, or is part of a sale that was not begun", n.Open.Sale)
 	}

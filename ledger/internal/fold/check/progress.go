@@ -7,16 +7,17 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// noteEvent counts an event of the request in progress. It returns an error if no kind of request
-// records the event after those before it.
+// noteEvent counts an event of the request in progress, and reduces the kinds of requests that it
+// can be. It returns [errs.ErrCorrupt] if no kind of request records an event of the kind k after
+// those before it.
 func noteEvent(u *state.InProgress, k event.Kind) error {
 	before := u.Requests
 	if u.Events++; before == 0 {
-		before = ^state.Requests(0)
+		before = ^state.Requests(0) // the first event can be of any kind of request
 	}
 	u.Requests = before & state.RequestsWith(k)
 	if u.Events > 1 {
-		u.Requests &^= state.OfChange
+		u.Requests &^= state.OfChange // such a request has a single event
 	}
 	if !u.IsIncomplete && u.Requests == 0 {
 		return fault("no request records an event of kind %s after its %d earlier events", k, u.Events-1)
@@ -24,7 +25,8 @@ func noteEvent(u *state.InProgress, k event.Kind) error {
 	return nil
 }
 
-// noteName notes the object that an event is about.
+// noteName notes the object that an event is about, or "". Later checks need to know whether all
+// events of the request are about one object.
 func noteName(u *state.InProgress, object string) {
 	if u.FirstObject == "" {
 		u.FirstObject = object
@@ -32,15 +34,17 @@ func noteName(u *state.InProgress, object string) {
 	u.HasOthers = u.HasOthers || u.FirstObject != object && object != ""
 }
 
-// noteMember notes an object that is enrolled in a question or put under other terms in it.
+// noteMember notes an object that is enrolled in a question or put under other terms in it. It
+// returns [errs.ErrCorrupt] if the objects are not in order.
 func noteMember(u *state.InProgress, question uint32, object string) error {
 	u.Enrolled++
 	noteWanted(u, question, privacy.Epsilon{})
 	return noteObject(u, object)
 }
 
-// noteObject notes an object that is enrolled, withdrawn, or gets a response. It returns an error
-// if the objects of a request are not in order.
+// noteObject notes an object that is enrolled, withdrawn, or gets a response. It returns
+// [errs.ErrCorrupt] if the objects of a request are not in order. Only a sweep may have the same
+// object several times.
 func noteObject(u *state.InProgress, object string) error {
 	if object < u.LastObject && !u.IsIncomplete {
 		return fault("object %q is after %q in one request: the names must be in order", object, u.LastObject)
@@ -50,7 +54,8 @@ func noteObject(u *state.InProgress, object string) error {
 	return nil
 }
 
-// noteResponse counts a response and its cost.
+// noteResponse counts a response outside a sale, and its cost. It returns [errs.ErrCorrupt] if the
+// objects are not in order.
 func noteResponse(u *state.InProgress, c *event.Released, cost privacy.Epsilon) error {
 	noteWanted(u, c.Question, c.Epsilon)
 	if c.Method == event.MethodRaise {
@@ -62,7 +67,8 @@ func noteResponse(u *state.InProgress, c *event.Released, cost privacy.Epsilon) 
 	return noteObject(u, c.Object)
 }
 
-// noteBound notes that an event binds a chain to its true value.
+// noteBound notes that the event with a number binds a chain to its true value. Bindings in the
+// same question with consecutive numbers are a run, from First to Last.
 func noteBound(u *state.InProgress, question uint32, number uint64) {
 	b := &u.Bindings
 	if b.Last+1 != number || b.Question != question {
@@ -73,20 +79,22 @@ func noteBound(u *state.InProgress, question uint32, number uint64) {
 }
 
 // noteDrawn notes a draw from the true value of an object. latest is the last event about the
-// object. It is the event that bound the chain, if the same request did that.
+// object before the draw. If it is one of the last run of bindings, the chain bound by it was drawn
+// from now.
 func noteDrawn(u *state.InProgress, question uint32, latest uint64) {
 	if b := &u.Bindings; b.Undrawn > 0 && b.Question == question && b.First <= latest && latest <= b.Last {
 		b.Undrawn--
 	}
 }
 
-// noteSpent adds the charges to some objects. The sum cannot overflow, because a transaction is
-// about too few objects.
+// noteSpent adds a cost for each of some objects to what the request has cost. The sum cannot
+// overflow, because a transaction is about too few objects.
 func noteSpent(u *state.InProgress, cost privacy.Epsilon, objects uint64) {
 	u.Spent += uint64(cost.Nano()) * objects
 }
 
-// noteWanted notes the question and the ε of the request. Only a sweep may have several of them.
+// noteWanted notes a question and an ε that the request is for. Only a sweep may have several of
+// them.
 func noteWanted(u *state.InProgress, question uint32, epsilon privacy.Epsilon) {
 	if u.Question == 0 {
 		u.Question, u.Epsilon = question, epsilon
@@ -94,8 +102,9 @@ func noteWanted(u *state.InProgress, question uint32, epsilon privacy.Epsilon) {
 	u.MustBeSweep = u.MustBeSweep || u.Question != question || u.Epsilon != epsilon
 }
 
-// noteRefusal notes a refused object. It returns an error if the refusals of a request are not in
-// order, or if no kind of request refuses an object for this reason.
+// noteRefusal notes a refused object. It returns [errs.ErrCorrupt] if the refusals of a request are
+// not in order, or if no kind of request refuses an object for this reason. Their order is by
+// question, then by name.
 func noteRefusal(u *state.InProgress, c *event.ObjectRefused) error {
 	isAfter := c.Question > u.Refused.Question || c.Question == u.Refused.Question && c.Object > u.Refused.Name
 	if !u.IsIncomplete && !isAfter {
@@ -104,6 +113,7 @@ func noteRefusal(u *state.InProgress, c *event.ObjectRefused) error {
 	}
 	u.Refused = state.RecordID{Question: c.Question, Name: c.Object}
 	if isOfTerms(&c.Refusal) {
+		// Asked is a cap here, and not a requested ε.
 		noteWanted(u, c.Question, privacy.Epsilon{})
 	} else {
 		noteWanted(u, c.Question, c.Asked)

@@ -6,9 +6,10 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// checkRequest checks that a request with these properties can exist. This matters because a host
-// that repeats the request gets what its settled events say. before is the event that settled its
-// previous part, or nil.
+// checkRequest checks that a request with the properties of its settled event c can exist. This
+// matters because a host that repeats the request gets what its settled events say. before is the
+// event that settled its previous part, or nil. Of a request of which events are missing, only the
+// kind is checked.
 func checkRequest(s *state.State, c, before *event.Settled, ev event.Event) error {
 	u := &s.Counters.InProgress
 	kinds := 0
@@ -43,10 +44,11 @@ func checkRequest(s *state.State, c, before *event.Settled, ev event.Event) erro
 	return err
 }
 
-// checkCursor checks the object at which a part of a request for all objects ends. No object of the
-// part may come after it, because the next part begins after it.
+// checkCursor checks the object at which a part of a request for all objects ends. The next part
+// begins after it. So the object must be known, be after the end of the previous part, and not be
+// before any object of this part.
 func checkCursor(s *state.State, c, before *event.Settled, ev event.Event) error {
-	if c.Final || c.Done != 0 || ev.Erased != nil {
+	if c.Final || c.Done != 0 || ev.Erased != nil { // not a part that ends at an object
 		return nil
 	}
 	u := &s.Counters.InProgress
@@ -62,11 +64,13 @@ func checkCursor(s *state.State, c, before *event.Settled, ev event.Event) error
 	return nil
 }
 
-// checkAgain checks that the responses that a request handed out again exist. The object is known
-// only if the request names a single one, because no event has the names of several.
+// checkAgain checks that the responses that a request handed out again (c.Again) exist. Their
+// number is compared with the number of recorded responses. The chain itself is read only for a
+// request that names a single object, because no event has the names of several.
 func checkAgain(s *state.State, c *event.Settled) error {
 	u, again := &s.Counters.InProgress, c.Again
 	reused := c.Counts[event.Reused]
+	// Only a raise says which responses were handed out again.
 	if again.Question == 0 {
 		if reused == 0 || c.Answer != 0 {
 			return nil
@@ -84,6 +88,7 @@ func checkAgain(s *state.State, c *event.Settled) error {
 		return nil
 	}
 	asked := event.Wanted{Question: u.Question, Epsilon: u.Epsilon}
+	// Its events are not those of a raise, or are for another question or ε.
 	isOther := u.Events > 0 && u.Requests&state.OfRaise == 0 || u.Question != 0 && again != asked
 	if again.Question > s.Counters.Questions || reused == 0 || isOther {
 		return fault("request %q hands out %d recorded responses of question %d at ε=%s, which is not possible",
@@ -93,6 +98,7 @@ func checkAgain(s *state.State, c *event.Settled) error {
 	if err != nil {
 		return err
 	}
+	// All of these were handed out at the same ε, and are recorded now.
 	dealt := c.Counts[event.Drawn] + reused + c.Counts[event.Derived]
 	if dealt > recorded {
 		return fault("request %q hands out %d responses of question %d at ε=%s, but only %d are recorded",
@@ -101,8 +107,9 @@ func checkAgain(s *state.State, c *event.Settled) error {
 	return nil
 }
 
-// recordedOf returns how many recorded responses the request can have handed out. An audit does not
-// see erased responses, so all erased events are added.
+// recordedOf returns the largest number of recorded responses that the request can have handed out.
+// For a request for a single object, that is 1 or 0. Otherwise it is the number of chains with the
+// response. An audit does not see erased responses, so all erased events are added.
 func recordedOf(s *state.State, c *event.Settled) (uint64, error) {
 	if c.Alone && c.Object != "" {
 		ch, _, err := s.Chain(c.Again.Question, c.Object)
@@ -119,9 +126,10 @@ func recordedOf(s *state.State, c *event.Settled) (uint64, error) {
 	return recorded + s.Counters.Erased.Events, err
 }
 
-// mayIdentify reports whether the settled event can have the identity of the request that its
-// events belong to. It returns false only if the events have the whole content of the request.
-// Without this check, a key could be settled with the result of another request.
+// mayIdentify reports whether the settled event c, with this number, can have the identity of the
+// request that its events belong to. It returns false only if the events have the whole content of
+// the request, and the digest of c is another one. Without this check, a key could be settled with
+// the result of another request.
 func mayIdentify(s *state.State, c *event.Settled, number uint64) (bool, error) {
 	u := &s.Counters.InProgress
 	switch {
@@ -132,6 +140,7 @@ func mayIdentify(s *state.State, c *event.Settled, number uint64) (bool, error) 
 		if err != nil || r.Status != state.SaleSold || r.Granted == 0 {
 			return true, err
 		}
+		// The second argument is Partial, which no event has.
 		return c.IsAmong(event.CaptureRequest(c.Sale, false), event.CaptureRequest(c.Sale, true)), nil
 	case len(c.Swept) > 0:
 		return mayIdentifySweep(s, c)
@@ -145,10 +154,10 @@ func mayIdentify(s *state.State, c *event.Settled, number uint64) (bool, error) 
 	return true, nil
 }
 
-// mayIdentifyAnswer is [mayIdentify] for an answer. It does not check that the panel of a request
-// for all has all objects of the question, because no event lists the enrolled objects. The panel
-// that a request names is checked only when the request is repeated, because only the answer has
-// it.
+// mayIdentifyAnswer is [mayIdentify] for an answer. It tries all flags that no event has. It does
+// not check that the panel of a request for all objects has all objects of the question, because no
+// event lists them. A panel that is named is checked only when the request is repeated, because
+// only the answer has its digest.
 func mayIdentifyAnswer(s *state.State, c *event.Settled) (bool, error) {
 	made, _, err := answerOf(s, c)
 	if err != nil {
@@ -166,6 +175,7 @@ func mayIdentifyAnswer(s *state.State, c *event.Settled) (bool, error) {
 		}
 	}
 	for _, r.Partial = range []bool{false, true} {
+		// A request that names a single object is not one for all objects.
 		for _, r.All = range []bool{false, !c.Alone} {
 			if r.Identity().Is(c) {
 				return true, nil
@@ -175,7 +185,7 @@ func mayIdentifyAnswer(s *state.State, c *event.Settled) (bool, error) {
 	return false, nil
 }
 
-// mayIdentifySweep is [mayIdentify] for a sweep.
+// mayIdentifySweep is [mayIdentify] for a sweep of all questions, or of one.
 func mayIdentifySweep(s *state.State, c *event.Settled) (bool, error) {
 	if ofAll := event.SweepRequest("").Is(c); ofAll || len(c.Swept) > 1 {
 		return ofAll, nil
@@ -184,7 +194,8 @@ func mayIdentifySweep(s *state.State, c *event.Settled) (bool, error) {
 	return err == nil && event.SweepRequest(q.Name).Is(c), err
 }
 
-// mayIdentifyRaise is [mayIdentify] for a release, or a raise of one object.
+// mayIdentifyRaise is [mayIdentify] for a release or a raise. It always returns true for a request
+// that is not about a single object, because no event has the names of all its objects.
 func mayIdentifyRaise(s *state.State, c *event.Settled, w event.Wanted) (bool, error) {
 	if !c.Alone {
 		return true, nil
@@ -195,6 +206,7 @@ func mayIdentifyRaise(s *state.State, c *event.Settled, w event.Wanted) (bool, e
 	}
 	object := [1]string{c.Object}
 	for _, partial := range [...]bool{false, true} {
+		// false: the request is not for all objects
 		if event.RaiseRequest(q.Name, w.Epsilon, partial, object[:], false).Is(c) {
 			return true, nil
 		}
@@ -202,8 +214,8 @@ func mayIdentifyRaise(s *state.State, c *event.Settled, w event.Wanted) (bool, e
 	return false, nil
 }
 
-// mayIdentifyChange is [mayIdentify] for a request that made the single change recorded by an
-// event.
+// mayIdentifyChange is [mayIdentify] for a request that made the single change recorded by the
+// event with a number. It returns true if that event is erased.
 func mayIdentifyChange(s *state.State, c *event.Settled, number uint64) (bool, error) {
 	ev, err := s.Event(number)
 	if err != nil || ev.Erased != nil {
@@ -213,6 +225,7 @@ func mayIdentifyChange(s *state.State, c *event.Settled, number uint64) (bool, e
 	if err != nil || all == nil {
 		return err == nil, err
 	}
+	// A change about an object makes its request one that names a single object.
 	_, isAlone := ev.Change.(event.Personal)
 	return isAlone == c.Alone && c.IsAmong(all...), nil
 }

@@ -9,7 +9,8 @@ import (
 )
 
 // Settled checks the event that ends a request, or a part of one, against the events of the
-// request. It returns the record of the request before this event.
+// request. Then it clears the counters of the request. It returns the record of the request before
+// this event.
 func Settled(s *state.State, c *event.Settled, ev event.Event) (r state.Request, err error) {
 	if err := checkName("idempotency key", c.Key); err != nil {
 		return r, err
@@ -42,13 +43,14 @@ func Settled(s *state.State, c *event.Settled, ev event.Event) (r state.Request,
 	n := &s.Counters
 	n.Refused, n.Unsettled, n.Answer, n.InProgress = 0, 0, state.Answering{}, state.InProgress{}
 	if c.IsOpen() && ev.Erased != nil {
-		n.Erased.Named++ // an object must be forgotten later
+		n.Erased.Named++ // a forgotten event must follow that accounts for it
 	}
 	return r, err
 }
 
-// checkPart checks that a part of a request can follow its previous part. before is the event that
-// settled that part, or nil.
+// checkPart checks that the settled event c can end a part of its request, and that it counts the
+// refusals before it. before is the event that settled the previous part, or nil for the first
+// part.
 func checkPart(s *state.State, c, before *event.Settled, ev event.Event) error {
 	if before != nil && (before.Final || c.Alone || before.Digest != c.Digest) {
 		return fault("request %q is settled twice", c.Key)
@@ -58,6 +60,8 @@ func checkPart(s *state.State, c, before *event.Settled, ev event.Event) error {
 			c.Key, c.First, c.Refused, s.Counters.Refused)
 	}
 	isWhole := ev.Erased == nil
+	// isOpenEnd: the event is final, but says where the next part begins. isNone: it has no digest
+	// or, if Alone, no object.
 	isOpenEnd := c.Final && (c.Done != 0 || !c.Alone && c.Object != "")
 	isNone := isWhole && (c.Digest == [sha256.Size]byte{} || c.Alone && c.Object == "")
 	if isOpenEnd || isNone || c.Alone && !c.Final {
@@ -66,8 +70,9 @@ func checkPart(s *state.State, c, before *event.Settled, ev event.Event) error {
 	return nil
 }
 
-// checkNamed checks that the names of several objects in a request are erased if, and only if, an
-// event about one of the objects is.
+// checkNamed checks the digests of the objects in a request that names several objects. They must
+// be erased if, and only if, an event about one of the objects is. Open requests are an exception:
+// they are erased when any object is forgotten.
 func checkNamed(s *state.State, c, before *event.Settled, ev event.Event) error {
 	isErased := ev.Erased != nil
 	if !c.Named {
@@ -89,8 +94,9 @@ func checkNamed(s *state.State, c, before *event.Settled, ev event.Event) error 
 	return nil
 }
 
-// checkGone checks that an event of the request settled by another event is erased. It reads the
-// events again, because during an audit they may have been erased after they were folded.
+// checkGone returns [errs.ErrCorrupt] if no event of a request is erased. settled is the event that
+// settles the request. The events are read again, because during an audit they may have been erased
+// after they were folded.
 func checkGone(s *state.State, settled uint64, key string) error {
 	u := &s.Counters.InProgress
 	if u.ErasedEvents > 0 {
@@ -108,8 +114,9 @@ func checkGone(s *state.State, settled uint64, key string) error {
 	return fault("request %q: the digests of its objects are erased, but no event about one of them is", key)
 }
 
-// checkSettledSale checks that the sale that a request settles directly precedes it, followed by
-// its refusals.
+// checkSettledSale checks that c settles the sale or reservation directly before it, if there is
+// one, and no other. Its objects and refusals must be complete. number is the settled event. A
+// captured reservation may refuse only reserved objects.
 func checkSettledSale(s *state.State, c *event.Settled, number uint64) error {
 	if c.Sale != s.Counters.Unsettled {
 		return fault("request %q settles sale %d, not sale %d",
@@ -129,14 +136,16 @@ func checkSettledSale(s *state.State, c *event.Settled, number uint64) error {
 	return err
 }
 
-// checkOutcome checks that a settled event agrees with the events before it.
+// checkOutcome checks that a settled event agrees with the events before it: their number, their
+// objects, the counts, and the cost. before is the settled event of the previous part, or nil.
+// number is that of c.
 func checkOutcome(s *state.State, c, before *event.Settled, number uint64) error {
 	u := &s.Counters.InProgress
 	if u.IsIncomplete {
 		return nil
 	}
 	if before == nil {
-		before = &event.Settled{Through: c.Through}
+		before = &event.Settled{Through: c.Through} // the first part may have any Through
 	}
 	if c.First != number-u.Events || c.Through >= number || c.Through != before.Through {
 		return fault("request %q, of objects up to event %d, begins with event %d, but has %d events",
@@ -155,6 +164,7 @@ func checkOutcome(s *state.State, c, before *event.Settled, number uint64) error
 	if err := checkCounts(s, c, number); err != nil {
 		return err
 	}
+	// The objects that this part is done with.
 	dealt := c.Refused
 	for _, n := range c.Counts {
 		dealt += n
@@ -166,8 +176,9 @@ func checkOutcome(s *state.State, c, before *event.Settled, number uint64) error
 	return checkSpent(s, c)
 }
 
-// checkCounts checks the counts of a request. Objects for which nothing had to be recorded can only
-// be compared with the number of chains.
+// checkCounts checks the counts of a request. number is its settled event. Objects for which
+// nothing had to be recorded have no events. Their number can only be compared with the number of
+// chains.
 func checkCounts(s *state.State, c *event.Settled, number uint64) error {
 	known := s.Counters.Chains + s.Counters.Erased.Events // erased events may have been enrolments
 	for _, n := range c.Counts {
@@ -182,6 +193,7 @@ func checkCounts(s *state.State, c *event.Settled, number uint64) error {
 		return checkSwept(s, c, number)
 	}
 	u := &s.Counters.InProgress
+	// The kinds of requests that can have these counts.
 	of := state.OfRaise | state.OfEnrolment | state.OfChange | state.OfTerms | state.OfWithdrawal
 	want := c.Counts // of an answer, these are checked by checkAnswer
 	if c.Answer != 0 {
@@ -197,14 +209,16 @@ func checkCounts(s *state.State, c *event.Settled, number uint64) error {
 	return nil
 }
 
-// countsOf returns the counts that follow from the events of a request. If the erased events
-// account for the difference, these are the counts of the request.
+// countsOf returns the counts that follow from the events of a request. Counts of recorded
+// responses have no events, and are taken from c. If exactly the erased events account for the
+// difference, it returns the counts of c, and sets u.ErasedDraws.
 func countsOf(u *state.InProgress, c *event.Settled) event.Counts {
 	if u.Requests&state.OfChange != 0 && c.Counts == (event.Counts{}) {
 		return c.Counts // a request that withdraws a single object has no counts
 	}
 	want := event.Counts{u.Enrolled + u.Raised, c.Counts[event.Reused], u.Derived}
 	drawn, derived := c.Counts[event.Drawn], c.Counts[event.Derived]
+	// May wrap around; then it differs from the number of erased responses.
 	erased := drawn + derived - u.Enrolled - u.Raised - u.Derived
 	if erased == u.ErasedResponses && drawn >= want[event.Drawn] && derived >= want[event.Derived] {
 		u.ErasedDraws = drawn - want[event.Drawn]
@@ -214,7 +228,7 @@ func countsOf(u *state.InProgress, c *event.Settled) event.Counts {
 }
 
 // checkSaleCounts checks the counts of a sale against the tally in its event, which was compared
-// with its objects.
+// with its objects. The counts of a reservation are 0.
 func checkSaleCounts(s *state.State, c *event.Settled) error {
 	r, err := s.Sale(c.Sale)
 	if err != nil {
@@ -234,8 +248,9 @@ func checkSaleCounts(s *state.State, c *event.Settled) error {
 	return nil
 }
 
-// checkSpent checks the cost of a request to all objects. The cost of erased draws is checked
-// later, by the forgotten events of their objects.
+// checkSpent checks the cost of a request to all objects. It must be the sum over its events, plus
+// a possible cost of its erased draws. That cost is checked later, by the forgotten events of their
+// objects.
 func checkSpent(s *state.State, c *event.Settled) error {
 	u := &s.Counters.InProgress
 	hidden, least, most := c.Spent-u.Spent, u.ErasedDraws, u.ErasedDraws*uint64(privacy.MaxEpsilon().Nano())

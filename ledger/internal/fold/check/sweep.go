@@ -12,14 +12,18 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// checkSwept checks the counts of a sweep for each question. The questions of erased responses are
-// not known.
+// checkSwept checks the counts of a sweep for each question against its events. A sweep raises the
+// chains of objects to the levels that time has released. number is the settled event. The
+// questions of erased responses are not known, so these may account for missing raises of any
+// question.
 func checkSwept(s *state.State, c *event.Settled, number uint64) error {
 	u := &s.Counters.InProgress
 	found, erased, err := sweptBy(s, c.First, number)
 	if err != nil {
 		return err
 	}
+	// want and refused are the sums over the questions. last is the question before. left is the
+	// number of erased responses that no question has used yet.
 	want, last, left, refused := event.Counts{}, uint32(0), max(u.ErasedResponses, erased), uint64(0)
 	known := s.Counters.Objects + s.Counters.Erased.Events
 	for _, one := range c.Swept {
@@ -45,8 +49,9 @@ func checkSwept(s *state.State, c *event.Settled, number uint64) error {
 }
 
 // sweptBy returns, from the events of a sweep, the number of raised and refused chains for each
-// question, and the number of erased responses. There may be more erased responses than when the
-// events were folded, because an object may be forgotten during an audit.
+// question, and the number of erased responses. The events are those from first to before end.
+// There may be more erased responses than when the events were folded, because an object may be
+// forgotten during an audit.
 func sweptBy(s *state.State, first, end uint64) (found map[uint32]event.SweptCount, erased uint64, err error) {
 	raised := map[state.RecordID]bool{}
 	var due calendar
@@ -78,7 +83,7 @@ func sweptBy(s *state.State, first, end uint64) (found map[uint32]event.SweptCou
 			}
 			one := found[c.Question]
 			if one.Refused++; raised[state.RecordID{Question: c.Question, Name: c.Object}] {
-				one.Raised-- // only its last level was refused
+				one.Raised-- // the chain was raised to lower levels first, and counts as refused
 			}
 			found[c.Question] = one
 		}
@@ -86,14 +91,15 @@ func sweptBy(s *state.State, first, end uint64) (found map[uint32]event.SweptCou
 	return found, erased, nil
 }
 
-// calendar has the levels that time has released in the chains of one object.
+// calendar caches the levels that time has released in the chains of one object, because a sweep
+// may draw several of them.
 type calendar struct {
 	object string
 	levels map[uint32][]policy.Step // by question
 }
 
-// check returns an error for a response that no sweep draws. That is a response of a chain that is
-// for sale, or at an ε that its policy has not released.
+// check returns [errs.ErrCorrupt] for a response that no sweep draws. That is a response of a chain
+// that is for sale, or at an ε that its policy has not released. at is the time of the event.
 func (d *calendar) check(s *state.State, c *event.Released, at time.Time) error {
 	if d.levels == nil || d.object != c.Object {
 		d.object, d.levels = c.Object, map[uint32][]policy.Step{}
@@ -106,6 +112,7 @@ func (d *calendar) check(s *state.State, c *event.Released, at time.Time) error 
 		}
 		d.levels[c.Question] = levels
 	}
+	// The ceiling of a released step is the ε of its level.
 	byCeiling := func(l policy.Step, e privacy.Epsilon) int { return l.Ceiling.Compare(e) }
 	if _, is := slices.BinarySearchFunc(levels, c.Epsilon, byCeiling); !is {
 		return fault("a sweep draws a response of object %q to question %d at ε=%s, which time has not released",
@@ -114,7 +121,8 @@ func (d *calendar) check(s *state.State, c *event.Released, at time.Time) error 
 	return nil
 }
 
-// releasedOf returns the levels of a chain that time has released.
+// releasedOf returns the levels that time has released in the chain of a response, in rising order.
+// It returns none for a chain that is for sale.
 func releasedOf(s *state.State, c *event.Released, at time.Time) ([]policy.Step, error) {
 	q, err := s.Question(c.Question)
 	if err != nil {
