@@ -337,6 +337,8 @@ func (r *Remote) secret(ctx context.Context, s *Files) (string, error) {
 	return token, nil
 }
 
+// tls returns the TLS configuration for the server: with the authorities of --addr-ca, or those of
+// the system, and with the certificate of --addr-cert if it is given.
 func (r *Remote) tls(ctx context.Context, s *Files) (config *tls.Config, err error) {
 	config = &tls.Config{MinVersion: tls.VersionTLS13}
 	if r.CA != "" {
@@ -398,7 +400,8 @@ func WarnWritable(p *output.Printer, path string) {
 	}
 }
 
-// openTo returns the permissions of a file, and whether they include one of any.
+// openTo returns the permissions of a file, and whether they include one of those in any. On
+// Windows, which has other permissions, and for a path without a regular file, it returns false.
 func openTo(path string, any fs.FileMode) (mode fs.FileMode, open bool) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || runtime.GOOS == "windows" {

@@ -202,7 +202,8 @@ func serveUntil(ctx context.Context, handler *ledgerhttp.Handler, server *http.S
 // healthInterval is the interval of checks whether the ledger has stopped.
 const healthInterval = time.Second
 
-// watchStop returns a channel that receives the error of a ledger that stops before ctx ends.
+// watchStop returns a channel that receives an error if the ledger stops before ctx ends. It finds
+// this out by calling Health once a second, which also notices that another host has taken over.
 func watchStop(ctx context.Context, handler *ledgerhttp.Handler) <-chan error {
 	why := make(chan error, 1)
 	go func() {
@@ -279,8 +280,8 @@ func (h *Host) gate(
 	return gate, nil
 }
 
-// serveSigner returns the signing key, or nil if --signer is not given and the default file is
-// missing.
+// serveSigner returns the signing key. If --signer is not given and the default file is missing, it
+// warns, and returns nil.
 func (h *Host) serveSigner(ctx context.Context, f *serveFlags) (note.Signer, error) {
 	path := input.SignerFile(*h.DB)
 	if _, err := os.Stat(path); f.Signer.Path == "" && errors.Is(err, fs.ErrNotExist) {
@@ -290,6 +291,8 @@ func (h *Host) serveSigner(ctx context.Context, f *serveFlags) (note.Signer, err
 	return f.Signer.Load(ctx, h.Files, *h.DB)
 }
 
+// health runs the command health. A ledger that has stopped is printed and is also an error.
+// Without a role, nothing is known about the ledger, and nothing is printed.
 func (h *Host) health(cmd *cobra.Command, _ []string, _ *input.None) error {
 	health, err := h.Health(cmd.Context())
 	if health.Host.Role == "" {
