@@ -389,7 +389,8 @@ func Explain(err error) (Report, ExitCode) {
 	return f, class.Code
 }
 
-// addRepeatHint adds how to repeat a request with its key, if a part of the request may be done.
+// addRepeatHint adds to a report how to repeat a request with its key: if a part of it is done
+// (unfinishedError), or may be done (any error of the exit code [ExitUnexpected]).
 func (f *Report) addRepeatHint(key string, class Error, err error) {
 	done, isDone := errors.AsType[*unfinishedError](err)
 	switch {
@@ -419,8 +420,8 @@ func reservationHint(e *api.ReservationError) string {
 	return "charge nothing for it, and refund what was charged; reserve again with another --key"
 }
 
-// clockHint returns how to confirm a clock that is far ahead of the log. The time in it is at least
-// an hour ahead, so that the command can be typed until then.
+// clockHint returns how to confirm a clock that is far ahead of the log. The time to confirm is one
+// to two hours after that of the clock, so that the user has time to type the command.
 func clockHint(e *api.ClockError) string {
 	return "compare the clock with another; if it is right, give this command --clock-ahead " +
 		Stamp(e.Clock.Add(2*time.Hour).Truncate(time.Hour)) + " once; if not, set it"

@@ -83,6 +83,8 @@ func (h *Host) socketFile() string {
 	return path
 }
 
+// serve runs the command serve, which serves the ledger until the command is interrupted or the
+// ledger stops. With --journal, it also serves the keys of the journal to the other hosts.
 func (h *Host) serve(cmd *cobra.Command, _ []string, f *serveFlags) (err error) {
 	if err := h.Check(cmd); err != nil {
 		return err
@@ -133,7 +135,8 @@ func (h *Host) serve(cmd *cobra.Command, _ []string, f *serveFlags) (err error) 
 	return h.serveOn(cmd.Context(), f, handler, signer)
 }
 
-// serveOn serves the ledger of a handler.
+// serveOn serves the ledger of a handler, after it has printed the address. It returns an error if
+// the signing key is not the ledger's.
 func (h *Host) serveOn(ctx context.Context, f *serveFlags, handler *ledgerhttp.Handler, signer note.Signer) error {
 	l := handler.Ledger()
 	if signer != nil {

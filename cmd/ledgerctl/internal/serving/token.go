@@ -25,6 +25,7 @@ type tokenFlags struct {
 	Tokens string `flag:"tokens,writes" kind:"token file"`
 }
 
+// tokenCommand returns the command token, with the commands add, remove and list below it.
 func (h *Host) tokenCommand() *cobra.Command {
 	of := &tokenFlags{}
 	cmd := input.Group("token", "say whether to add, to remove or to list tokens",
