@@ -301,6 +301,7 @@ type conflict struct {
 	Bound           float64  `json:"bound"` // the largest possible ToProbability
 }
 
+// Error describes the conflict, with the names of the vertices and colours in the files.
 func (c *conflict) Error() string {
 	var colors []string
 	for _, color := range c.Colors {
