@@ -46,7 +46,8 @@ const (
 	maxWork     = 1 << 14
 )
 
-// comparison is the state of one call of [Policy.AtMost].
+// comparison is the state of one call of [Policy.AtMost]. A line is a ceiling as a step function of
+// time.
 type comparison struct {
 	from instant
 	left int // ceilings that may still be computed
@@ -56,11 +57,14 @@ type comparison struct {
 	found        excess // the last excess that the method above found
 }
 
-// ceilings returns nil if the ceiling of p is never above that of q.
+// ceilings returns nil if it is proven that the ceiling of p is never above that of q from c.from
+// on, after any number of buyers. Otherwise the error says where it may be above. It tries
+// sufficient conditions first, and the comparison of whole lines last.
 func (c *comparison) ceilings(p, q *node) error {
 	if p.text == q.text || !q.isTimed && !q.hasOrders && !q.limit.Less(p.limit) {
 		return nil
 	}
+	// A minimum is at least p if each of its parts is.
 	if whole, ok := q.rule.(combined); ok && whole.name == "min" {
 		for _, part := range whole.of {
 			if err := c.ceilings(p, part); err != nil {
@@ -78,6 +82,7 @@ func (c *comparison) ceilings(p, q *node) error {
 		}
 	}
 	err := c.afterAny(p, q)
+	// A minimum is at most q if one of its parts is.
 	if whole, ok := p.rule.(combined); ok && whole.name == "min" && errors.Is(err, errTooLong) {
 		for _, part := range whole.of {
 			if c.ceilings(part, q) == nil {
@@ -88,9 +93,9 @@ func (c *comparison) ceilings(p, q *node) error {
 	return err
 }
 
-// partByPart returns true if both are sums, and each part of p is at most the part of q in the same
-// place. This is sufficient. It takes much less work than a comparison of whole sums of [Unlock]
-// and steps of time.
+// partByPart returns true if both are sums of the same number of parts, and each part of p is at
+// most the part of q in the same place. This is sufficient for p to be at most q. It takes much
+// less work than a comparison of whole sums of [Unlock] and steps of time.
 func (c *comparison) partByPart(p, q *node) bool {
 	lower, isSum := p.rule.(combined)
 	upper, areSums := q.rule.(combined)
@@ -105,13 +110,16 @@ func (c *comparison) partByPart(p, q *node) bool {
 	return true
 }
 
-// afterAny returns nil if the ceiling of p is not above that of q after any number of buyers.
+// afterAny compares the lines of p and q. It returns nil if the ceiling of p is not above that of q
+// after any number of buyers, and errTooLong if the work is used up before that is known. It uses
+// at most half of the work that is left, so that some remains for other pairs.
 func (c *comparison) afterAny(p, q *node) error {
 	c.work = c.left - c.left/2
 	c.left -= c.work
 	defer func() { c.left += max(0, c.work) }()
 	lower, upper := inTime(p), inTime(q)
 	one, other := p.orders(), q.orders()
+	// Most differences show at one of these numbers of buyers. The search over all numbers is last.
 	higher := c.above(lower, upper, one, one) || c.above(lower, upper, other, other) ||
 		c.between(lower, upper, 0, max(one, other))
 	switch e := c.found; {
@@ -137,6 +145,8 @@ type timeline struct {
 	instants []instant
 }
 
+// inTime returns the timeline of a node. It has no instants if the ceiling does not depend on
+// buyers, because the line of the node is used then.
 func inTime(n *node) timeline {
 	if n.byOrders == nil {
 		return timeline{node: n}
@@ -149,6 +159,7 @@ func inTime(n *node) timeline {
 // ceilings rise in proportion to the buyers. After that only one of them rises, to at most its
 // total.
 func (r unlock) atMost(other unlock) bool {
+	// The shares total/orders are compared as products, of 128 bits.
 	hi, lo := bits.Mul64(uint64(r.total.Nano()), uint64(other.orders))
 	otherHi, otherLo := bits.Mul64(uint64(other.total.Nano()), uint64(r.orders))
 	return !other.total.Less(r.total) && (hi < otherHi || hi == otherHi && lo <= otherLo)
@@ -169,9 +180,10 @@ func (n *node) orders() uint64 {
 	return 0
 }
 
-// between returns whether the ceiling of p may be above that of q after some number of buyers from
+// between returns true if the ceiling of p may be above that of q after some number of buyers from
 // first to last. No ceiling falls when the number of buyers grows. So the answer is no if p after
-// the last buyer is not above q after the first. Otherwise between compares each half.
+// the last buyer is not above q after the first. Otherwise between compares each half. If no work
+// is left, the result is not valid (c.work is below 0).
 func (c *comparison) between(p, q timeline, first, last uint64) bool {
 	higher := c.above(p, q, last, first)
 	if !higher || first == last {
@@ -184,9 +196,9 @@ func (c *comparison) between(p, q timeline, first, last uint64) bool {
 // errTooLong means that a comparison was abandoned because it needed too much work.
 var errTooLong = errors.New("its ceiling may be higher: a proof that it is not would take too long")
 
-// above returns whether, at some later instant, the ceiling of p after `buyers` buyers is above
-// that of q after `fewer` buyers (fewer ≤ buyers). If so, it stores the place in c.found. It
-// returns false if no work is left.
+// above returns true if, at c.from or a later instant, the ceiling of p after `buyers` buyers is
+// above that of q after `fewer` buyers (fewer ≤ buyers). If so, it stores the place in c.found. If
+// no work is left, it returns false, and c.work is below 0.
 func (c *comparison) above(p, q timeline, buyers, fewer uint64) bool {
 	if c.work < 0 {
 		return false
@@ -196,6 +208,8 @@ func (c *comparison) above(p, q timeline, buyers, fewer uint64) bool {
 	}
 	lower, upper := p.lineAt(&c.lower, buyers), q.lineAt(&c.upper, fewer)
 	next := passedBy(upper, c.from) // the first step of upper after the instant that is checked
+	// isHigher compares p's ceiling `most` with q's ceiling at an instant. If it is higher,
+	// isHigher stores the place. The instants of its calls rise.
 	isHigher := func(at instant, most privacy.Epsilon) bool {
 		for next < len(upper) && upper[next].at <= at {
 			next++
@@ -221,8 +235,8 @@ func (c *comparison) above(p, q timeline, buyers, fewer uint64) bool {
 	return false
 }
 
-// lineAt returns the ceiling after some number of orders as a step function of time. It reuses the
-// memory.
+// lineAt returns the ceiling after some number of orders as a step function of time. If it must be
+// computed, it overwrites *memory.
 func (t timeline) lineAt(memory *[]step, orders uint64) []step {
 	if t.byOrders == nil {
 		return t.line()

@@ -10,7 +10,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// offers returns nil if everything that p sells is sold by q on terms that are no better.
+// offers returns nil if everything that p sells from c.from on is sold by q too, on terms that are
+// no better for buyers. Otherwise the error says what p sells on better terms.
 func (c *comparison) offers(p, q *node) error {
 	switch {
 	case p.terms == nil && q.terms != nil && p.isTimed:
@@ -28,6 +29,7 @@ func (c *comparison) offers(p, q *node) error {
 	return nil
 }
 
+// checkWindow returns an error if p sells at an instant from c.from on at which q does not.
 func (c *comparison) checkWindow(p, q *Terms) error {
 	if max(p.opens, c.from) < max(q.opens, c.from) {
 		return fmt.Errorf("its sale opens before %s", q.opens)
@@ -38,6 +40,8 @@ func (c *comparison) checkWindow(p, q *Terms) error {
 	return nil
 }
 
+// checkHolders returns an error if under p more buyers may hold a level than under q. 0 means no
+// limit.
 func checkHolders(p, q *Terms) error {
 	if q.holders != 0 && (p.holders == 0 || q.holders < p.holders) {
 		return fmt.Errorf("a level may be held by more than %d buyers", q.holders)
@@ -47,9 +51,9 @@ func checkHolders(p, q *Terms) error {
 
 // checkBuyers returns an error if some buyer may buy under p but not under q.
 func checkBuyers(p, q *Terms) error {
-	name, found := firstOf(p.buyers, true, q.barred)
+	name, found := firstOf(p.buyers, true, q.barred) // a buyer that p lists and q bars
 	if !found && len(q.buyers) > 0 {
-		name, found = firstOf(p.buyers, false, q.buyers)
+		name, found = firstOf(p.buyers, false, q.buyers) // a buyer that p lists and q does not
 	}
 	switch {
 	case found:
@@ -59,14 +63,14 @@ func checkBuyers(p, q *Terms) error {
 	case len(q.buyers) > 0:
 		return errors.New("the sale was limited to listed buyers and is now open to all")
 	}
-	if name, found = firstOf(q.barred, false, p.barred); found {
+	if name, found = firstOf(q.barred, false, p.barred); found { // a buyer that q bars and p does not
 		return fmt.Errorf("buyer %.40q was barred", name)
 	}
 	return nil
 }
 
-// firstOf returns the first of the names that is on the list if isListed, or is not on it
-// otherwise. Both names and list must be sorted.
+// firstOf returns the first of the names that is on the list if isListed, or that is not on the
+// list otherwise. found is false if there is none. Both names and list must be sorted.
 func firstOf(names []string, isListed bool, list []string) (name string, found bool) {
 	for _, name := range names {
 		for len(list) > 0 && list[0] < name {
@@ -106,12 +110,14 @@ func checkOffer(p, q *Terms) error {
 	return nil
 }
 
+// notOffered returns the error for a level that p sells and q does not.
 func notOffered(level privacy.Epsilon) error { return fmt.Errorf("ε=%v was not for sale", level) }
 
 // step returns the distance between the levels on offer, in nano-nats, where levels are not listed.
 func (t *Terms) step() int64 { return max(1, t.stride.Nano()) }
 
-// checkMultiples is checkOffer for the first count multiples of a stride.
+// checkMultiples is [checkOffer] for the first count multiples of a stride in nano-nats, of which
+// there are too many to check one by one.
 func checkMultiples(p, q *Terms, stride, count int64) error {
 	switch highest := nanos(count * stride); {
 	case q.max.Less(highest):
@@ -164,8 +170,9 @@ func (t *Terms) exactPrice(at int64) fraction {
 	return price
 }
 
-// leavesFloor returns the highest level in nano-nats at which the price is still the floor. It
-// returns 0 if the next point of the curve is not above the floor.
+// leavesFloor returns the highest level in nano-nats at which the price is still the floor, if this
+// level is between two points of the curve. It returns 0 if no point is above the floor, or if the
+// point before the first such point is not below it.
 func (t *Terms) leavesFloor() int64 {
 	i := sort.Search(len(t.curve), func(i int) bool { return t.floor < t.curve[i].Amount })
 	if i == len(t.curve) {
@@ -176,6 +183,7 @@ func (t *Terms) leavesFloor() int64 {
 		return 0
 	}
 	hi, lo := bits.Mul64(uint64(t.floor-before.Amount), uint64(next.Epsilon.Nano()-before.Epsilon.Nano()))
+	// From the point before, the price reaches the floor after this many nano-nats, rounded down.
 	beyond, _ := bits.Div64(hi, lo, uint64(next.Amount-before.Amount))
 	return before.Epsilon.Nano() + int64(beyond)
 }

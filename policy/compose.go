@@ -16,6 +16,7 @@ func Min(of ...Policy) (Policy, error) { return compose("min", of) }
 // their limits must not be above 1,000.
 func Sum(of ...Policy) (Policy, error) { return compose("sum", of) }
 
+// compose returns the policy of the kind "min" or "sum" with the given parts.
 func compose(name string, of []Policy) (Policy, error) {
 	r := combined{name: name}
 	for _, p := range of {
@@ -32,6 +33,8 @@ type combined struct {
 
 func (r combined) kind() string { return r.name }
 
+// code reads or writes the list of parts. The field c.depth is the depth of this policy, so its
+// parts have one more.
 func (r combined) code(c *coder) rule {
 	read := func(raw []byte) ([]*node, error) {
 		// Too many parts are refused before any part is read, because a part may take much work.
@@ -45,10 +48,13 @@ func (r combined) code(c *coder) rule {
 	return r
 }
 
+// partsError returns the error for a wrong number of parts.
 func partsError(parts int) error {
 	return fmt.Errorf("%d parts; 1 to %d are allowed", parts, maxOf)
 }
 
+// shape joins the shapes of the parts. plan adds this policy itself to the number of policies and
+// the depth.
 func (r combined) shape() (whole shape, err error) {
 	if len(r.of) < 1 || len(r.of) > maxOf {
 		return shape{}, partsError(len(r.of))
@@ -83,7 +89,8 @@ func (r combined) limit() (privacy.Epsilon, error) {
 	return r.join(func(part *node) privacy.Epsilon { return part.limit }), nil
 }
 
-// terms joins the terms known so far with the terms of another part.
+// terms joins the terms known so far, which may be nil, with the terms of another part, which may
+// be nil too. It returns an error if both have terms, or for terms in a sum.
 func (r combined) terms(known, more *Terms) (*Terms, error) {
 	switch {
 	case more == nil:
@@ -108,11 +115,13 @@ func (r combined) line() []step {
 	return line
 }
 
+// ceiling joins the ceilings of the parts at an instant after a number of orders.
 func (r combined) ceiling(at instant, orders uint64) privacy.Epsilon {
 	return r.join(func(part *node) privacy.Epsilon { return part.ceiling(at, orders) })
 }
 
-// join applies a function to each part, and returns the smallest result or the sum of the results.
+// join applies a function to each part. It returns the smallest result for the kind "min", and the
+// sum of the results for the kind "sum".
 func (r combined) join(ceiling func(*node) privacy.Epsilon) privacy.Epsilon {
 	joined := ceiling(r.of[0])
 	for _, part := range r.of[1:] {

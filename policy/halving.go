@@ -47,6 +47,8 @@ func (r halving) code(c *coder) rule {
 	return r
 }
 
+// shape checks the parameters. The limit is the last multiple of stride that is reached before
+// 2262, found by binary search.
 func (r halving) shape() (shape, error) {
 	if err := r.start.check("start"); err != nil {
 		return shape{}, err
@@ -71,13 +73,16 @@ func (r halving) shape() (shape, error) {
 	return shape{steps: stepCount(between), isTimed: true, limit: limit}, nil
 }
 
+// line returns a step for `from` and each multiple of stride that is reached before 2262. The
+// logarithm of (limit−from)/(limit−level) is computed from that of the preceding level. Where its
+// digits do not decide, reaches computes the instant exactly.
 func (r halving) line() []step {
 	level, count := multiplesBetween(r.from, r.to, r.stride)
 	line := appendStep(make([]step, 0, count+1), step{r.start, r.from})
-	left := uint64(r.to.Nano() - r.from.Nano())
+	left := uint64(r.to.Nano() - r.from.Nano()) // the distance of the preceding level to the limit
 	var log runningLog
 	for range count {
-		next := uint64(r.to.Nano() - level)
+		next := uint64(r.to.Nano() - level) // the distance of this level to the limit
 		log.add(left, next)
 		left = next
 		elapsed, ok := log.times(uint64(r.halfLife))
@@ -93,8 +98,8 @@ func (r halving) line() []step {
 	return line
 }
 
-// reaches returns the first nanosecond at which the curve is at a level between from and the limit.
-// It returns false if that is after 2261.
+// reaches returns the first nanosecond at which the curve is at a level between from and the limit:
+// start + ⌈halfLife·log₂((limit−from)/(limit−level))⌉. It returns false if that is after 2261.
 func (r halving) reaches(level int64) (instant, bool) {
 	elapsed, ok := timesLog2(int64(r.halfLife), r.to.Nano()-r.from.Nano(), r.to.Nano()-level)
 	if !ok || elapsed > int64(lastInstant-r.start) {
@@ -109,7 +114,7 @@ func (r halving) reaches(level int64) (instant, bool) {
 func timesLog2(h, a, b int64) (int64, bool) {
 	exponent := bits.Len64(uint64(a/b)) - 1 // ⌊log₂(a/b)⌋
 	ceil := new(big.Int).Mul(big.NewInt(h), big.NewInt(int64(exponent)))
-	if b <<= exponent; a != b {
+	if b <<= exponent; a != b { // now 1 ≤ a/b < 2
 		var log runningLog
 		log.add(uint64(a), uint64(b))
 		if fraction, ok := log.times(uint64(h)); ok {
@@ -155,6 +160,7 @@ func ceilProduct(h int64, digits *big.Int, n uint) (*big.Int, bool) {
 // The number is between lo and hi, in units of 2⁻ᵖ. Each squaring doubles the distance of lo and
 // hi, so p must be well above n.
 func log2Fraction(a, b int64, n, p uint) (*big.Int, bool) {
+	// The first number is a/b itself.
 	lo, rest := new(big.Int).QuoRem(new(big.Int).Lsh(big.NewInt(a), p), big.NewInt(b), new(big.Int))
 	hi := new(big.Int).Set(lo)
 	if rest.Sign() > 0 {

@@ -45,6 +45,8 @@ func Parse(text []byte) (Policy, error) {
 	return Policy{node: n}, nil
 }
 
+// parse is [Parse] without the prefix "invalid policy" in its errors. It checks size, encoding and
+// syntax of the whole text, so that all other functions may assume valid JSON.
 func parse(text []byte) (*node, error) {
 	if len(text) > maxJSON {
 		return nil, fmt.Errorf("%d bytes of JSON; at most %d are read", len(text), maxJSON)
@@ -52,10 +54,12 @@ func parse(text []byte) (*node, error) {
 	if !utf8.Valid(text) {
 		return nil, errors.New("not UTF-8") // encoding/json would replace the invalid bytes
 	}
+	// A struct without fields ignores all fields of the text, so this checks only the syntax.
 	if err := json.Unmarshal(text, &struct{}{}); errors.As(err, new(*json.SyntaxError)) {
 		if len(text) == 0 || text[0] != '{' {
 			return nil, errNoObject
 		}
+		// The decoder reads only the first value. If that is valid, the fault is after it.
 		if json.NewDecoder(bytes.NewReader(text)).Decode(&struct{}{}) == nil {
 			return nil, errors.New("text after the JSON object")
 		}
@@ -66,7 +70,8 @@ func parse(text []byte) (*node, error) {
 
 var errNoObject = errors.New(`not a JSON object such as {"kind":"fixed","ceiling":"1"}`)
 
-// readPolicy reads a policy at some depth of nesting, checks it and returns its node.
+// readPolicy reads a policy at some depth of nesting, checks it and returns its node. text must be
+// valid JSON. The outermost policy has depth 1.
 func readPolicy(text []byte, depth int) (*node, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("policies nest deeper than %d", maxDepth)
@@ -127,7 +132,9 @@ type field struct {
 	value []byte
 }
 
-// code reads or writes one field.
+// code reads or writes one field, depending on c. It reads *value with read from the field's JSON,
+// or writes it with write. Without an error before, a missing or invalid field becomes the error of
+// c.
 func code[T any](c *coder, name string, value *T, read func([]byte) (T, error), write func([]byte, T) []byte) {
 	if !c.isReading {
 		if len(c.buf) > 1 {
@@ -146,7 +153,8 @@ func code[T any](c *coder, name string, value *T, read func([]byte) (T, error), 
 	}
 }
 
-// take removes a required field from c.left and returns its value.
+// take removes a required field from c.left and returns its value as JSON. If the field is missing,
+// it sets the error of c, unless there is one already.
 func (c *coder) take(name string) []byte {
 	i := c.find(name)
 	if i < 0 {
@@ -163,7 +171,8 @@ func (c *coder) find(name string) int {
 	return slices.IndexFunc(c.left, func(one field) bool { return one.name == name })
 }
 
-// has returns whether an optional field is present when reading, or has to be written.
+// has returns true if an optional field is present when reading, or has to be written. isSet is
+// used for writing only: whether the field has a value.
 func (c *coder) has(name string, isSet bool) bool {
 	if c.isReading {
 		return c.find(name) >= 0
@@ -186,6 +195,7 @@ func optional[T any](
 	}
 }
 
+// These methods read or write one field of a type, as [code] does.
 func (c *coder) text(name string, v *string)             { code(c, name, v, readText, appendText) }
 func (c *coder) epsilon(name string, v *privacy.Epsilon) { code(c, name, v, readEpsilon, appendString) }
 func (c *coder) instant(name string, v *instant)         { code(c, name, v, readInstant, appendString) }
@@ -221,7 +231,7 @@ func appendEach[T any](write func([]byte, T) []byte) func([]byte, []T) []byte {
 	}
 }
 
-// readPair reads a list of two elements.
+// readPair reads a list of two elements, each with its own function.
 func readPair[A, B any](
 	raw []byte, readFirst func([]byte) (A, error), readSecond func([]byte) (B, error),
 ) (first A, second B, err error) {
@@ -238,6 +248,7 @@ func readPair[A, B any](
 // isAny returns true if a list has an element.
 func isAny[T any](list []T) bool { return len(list) > 0 }
 
+// readText reads a JSON string.
 func readText(raw []byte) (text string, err error) {
 	switch {
 	case len(raw) == 0 || raw[0] != '"':
@@ -248,6 +259,7 @@ func readText(raw []byte) (text string, err error) {
 	return text, json.Unmarshal(raw, &text)
 }
 
+// readEpsilon reads an ε, which is a JSON string.
 func readEpsilon(raw []byte) (e privacy.Epsilon, err error) {
 	if len(raw) == 0 || raw[0] != '"' {
 		return e, e.UnmarshalJSON(raw) // returns the error that describes the fault
@@ -259,6 +271,8 @@ func readEpsilon(raw []byte) (e privacy.Epsilon, err error) {
 	return e, err
 }
 
+// readList splits a JSON list into the JSON of its elements. The result shares the memory of the
+// text.
 func readList(raw []byte) ([][]byte, error) {
 	if len(raw) == 0 || raw[0] != '[' {
 		return nil, errors.New("must be a JSON list")
@@ -314,8 +328,9 @@ func readInstant(raw []byte) (instant, error) {
 	return instantOf(t), nil
 }
 
-// strictRFC3339 refuses texts that time.Parse accepts: hours of one digit, a comma, minutes above
-// 59, an offset of 24 hours, and decimals after the ninth, which time.Parse would cut off.
+// strictRFC3339 returns true if text is strict RFC 3339 with at most 9 decimals. t is the time that
+// time.Parse has read from it. Texts that only time.Parse accepts have hours of one digit, a comma,
+// minutes above 59, an offset of 24 hours, or decimals after the ninth, which it would cut off.
 func strictRFC3339(text string, t time.Time) bool {
 	rest, ok := strings.CutPrefix(text, t.Format("2006-01-02T15:04:05"))
 	if fraction, found := strings.CutPrefix(rest, "."); found {
@@ -346,7 +361,7 @@ func readDuration(raw []byte) (time.Duration, error) {
 func exactDuration(text string) *big.Rat {
 	sum := new(big.Rat)
 	for rest := text; rest != ""; {
-		tail := strings.TrimLeft(rest, ".0123456789")
+		tail := strings.TrimLeft(rest, ".0123456789") // the text from the next unit on
 		number, _ := new(big.Rat).SetString("0" + rest[:len(rest)-len(tail)])
 		rest = strings.TrimLeft(tail, "nuµμmsh")
 		unit, _ := time.ParseDuration("1" + tail[:len(tail)-len(rest)])
@@ -386,8 +401,9 @@ func object(text []byte) ([]field, error) {
 	return all, nil
 }
 
-// cutValue cuts a valid JSON text after its first value. It returns the value, and the text after
-// it and after its comma or colon.
+// cutValue cuts a valid JSON text after its first value. The text is inside of a list or an object,
+// whose end follows. cutValue returns the value, and the text after it and after its comma or
+// colon. If the list or object ends, the rest begins with its closing bracket.
 func cutValue(text []byte) (value, rest []byte) {
 	depth, quoted := 0, false
 	for i := 0; ; i++ {
@@ -416,6 +432,7 @@ func cutValue(text []byte) (value, rest []byte) {
 // whiteSpace is the white space of JSON.
 const whiteSpace = " \t\n\r"
 
+// trim removes white space at the begin, and trimEnd at the end.
 func trim(text []byte) []byte    { return bytes.TrimLeft(text, whiteSpace) }
 func trimEnd(text []byte) []byte { return bytes.TrimRight(text, whiteSpace) }
 
@@ -434,5 +451,6 @@ func needsEscape(r rune) bool {
 	return r < ' ' || r > '~' || r == '"' || r == '\\' || r == '<' || r == '>' || r == '&'
 }
 
+// appendString appends the text form of a value as a JSON string.
 func appendString[T fmt.Stringer](to []byte, value T) []byte { return appendText(to, value.String()) }
 func appendInteger(to []byte, n int64) []byte                { return strconv.AppendInt(to, n, 10) }

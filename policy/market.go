@@ -70,6 +70,8 @@ type market struct{ *Terms }
 
 func (market) kind() string { return "market" }
 
+// code reads or writes the terms. When reading, it also brings lists into the order in which they
+// are compared.
 func (r market) code(c *coder) rule {
 	if c.isReading {
 		r.Terms = &Terms{opens: unbounded, closes: unbounded}
@@ -78,6 +80,7 @@ func (r market) code(c *coder) rule {
 	code(c, "price", (*[]Price)(&r.curve), readEach(readPrice), appendEach(writePrice))
 	optional(c, "stride", &r.stride, isPositive, readEpsilon, appendString)
 	optional(c, "levels", &r.levels, isAny, readEach(readEpsilon), appendEach(appendString[privacy.Epsilon]))
+	// Unlike other optional fields, a floor of 0 is accepted in a text. It is not written.
 	if c.has("floor", r.floor != 0) {
 		code(c, "floor", &r.floor, readAmount, appendInteger)
 	}
@@ -108,6 +111,7 @@ func (r market) shape() (shape, error) {
 
 func (r market) line() []step { return always(r.max) }
 
+// checkPrices returns an error for invalid prices, floor or maximum (see [Market.Policy]).
 func (t *Terms) checkPrices() error {
 	switch {
 	case t.max.IsZero():
@@ -124,6 +128,7 @@ func (t *Terms) checkPrices() error {
 	return nil
 }
 
+// checkLevels returns an error for a stride or levels that [Market] does not allow.
 func (t *Terms) checkLevels() error {
 	switch {
 	case t.max.Less(t.stride):
@@ -144,7 +149,8 @@ func (t *Terms) checkLevels() error {
 	return nil
 }
 
-// checkHolders refuses a limit that a buyer could evade by ordering a slightly lower level.
+// checkHolders returns an error for a limit out of range, or one that a buyer could evade by
+// ordering a slightly lower level.
 func (t *Terms) checkHolders() error {
 	switch {
 	case t.holders < 0 || t.holders > maxCount:
@@ -156,6 +162,7 @@ func (t *Terms) checkHolders() error {
 	return nil
 }
 
+// checkBuyers returns an error for invalid or repeated names, or a name on both lists.
 func (t *Terms) checkBuyers() error {
 	if err := checkNames("buyers", t.buyers); err != nil {
 		return err
@@ -171,8 +178,8 @@ func (t *Terms) checkBuyers() error {
 	return nil
 }
 
-// checkNames checks that names are sorted, distinct, and acceptable to the ledger as names of
-// buyers.
+// checkNames returns an error unless names, which must be sorted, are distinct and acceptable to
+// the ledger as names of buyers. field is the name of their list.
 func checkNames(field string, names []string) error {
 	for i, name := range names {
 		if reason := badName(name); reason != "" {
@@ -185,6 +192,7 @@ func checkNames(field string, names []string) error {
 	return nil
 }
 
+// badName returns what is wrong with the name of a buyer, or "" if it is valid.
 func badName(name string) string {
 	switch {
 	case name == "":
@@ -203,6 +211,8 @@ func badName(name string) string {
 	return ""
 }
 
+// checkWindow returns an error unless the ends of the window are from 1970 to 2261, and the first
+// is before the second.
 func (t *Terms) checkWindow() error {
 	if t.opens != unbounded {
 		if err := t.opens.check("from"); err != nil {
@@ -324,6 +334,7 @@ func (t *Terms) Allows(buyer string) bool {
 	return !listed(t.barred, buyer) && (len(t.buyers) == 0 || listed(t.buyers, buyer))
 }
 
+// listed returns true if name is one of names, which are sorted.
 func listed(names []string, name string) bool {
 	_, found := slices.BinarySearch(names, name)
 	return found
@@ -345,6 +356,7 @@ func (t *Terms) Opens() time.Time { return bound(t.opens) }
 // closed at this instant.
 func (t *Terms) Closes() time.Time { return bound(t.closes) }
 
+// bound converts an end of the window to a time, which is zero if there is no such end.
 func bound(at instant) time.Time {
 	if at == unbounded {
 		return time.Time{}

@@ -43,6 +43,7 @@ func (r noisy) code(c *coder) rule {
 	return r
 }
 
+// shape checks the parameters. The limit is the level after the last round.
 func (r noisy) shape() (shape, error) {
 	if err := r.start.check("start"); err != nil {
 		return shape{}, err
@@ -60,6 +61,7 @@ func (r noisy) shape() (shape, error) {
 	return shape{steps: int(r.rounds), isTimed: true, limit: nanos(r.level(r.rounds))}, nil
 }
 
+// line returns a step for each round that raises the level, up to the largest nano-nat below alpha.
 func (r noisy) line() []step {
 	line := make([]step, 0, r.rounds)
 	for k := int64(1); k <= r.rounds; k++ {
@@ -73,8 +75,9 @@ func (r noisy) line() []step {
 	return line
 }
 
-// level returns ⌊ε(k)⌋ in nano-nats. It computes with intervals only where floating-point numbers
-// do not decide, because intervals are slower.
+// level returns ⌊ε(k)⌋ in nano-nats, for the loss ε(k) after k rounds ([NoisySampling]). It
+// computes with intervals only where floating-point numbers do not decide, because intervals are
+// slower.
 func (r noisy) level(k int64) int64 {
 	alpha, beta := r.alpha.Nano(), r.beta.Nano()
 	lowest, highest := noisyBounds(alpha, k*beta)
@@ -107,17 +110,17 @@ func noisyEpsilon(alpha, beta, k, n int64, prec uint) int64 {
 	}
 }
 
-// noisyRatio returns an interval that contains e^ε(k).
+// noisyRatio returns an interval that contains e^ε(k) = (e^α·e^(kβ) + 1)/(e^α + e^(kβ)).
 func noisyRatio(alpha, beta, k int64, prec uint) exact.Interval {
 	a, b := exact.Exp(alpha, prec), exact.Exp(beta, prec).Pow(uint64(k))
 	return a.Mul(b).Add(exact.Int(1)).Quo(a.Add(b))
 }
 
 // noisyBounds returns two integers with ⌊ε(k)⌋ in nano-nats between them. They are nearly always
-// equal. With x ≤ y for α and kβ, ε = x + ln(1+e^(−x−y)) − ln(1+e^(x−y)). x is an integer of
-// nano-nats, and the two logarithms are at most ln 2. Exponentials and logarithms are exact to 8
-// units of the last place. The error of the difference is therefore below 40·2⁻⁵³ nats, which is
-// below 10⁻⁵ nano-nats.
+// equal. sampled is kβ. With x ≤ y for α and kβ, ε = x + ln(1+e^(−x−y)) − ln(1+e^(x−y)). x is an
+// integer of nano-nats, and the two logarithms are at most ln 2. Exponentials and logarithms are
+// exact to 8 units of the last place. The error of the difference is therefore below 40·2⁻⁵³ nats,
+// which is below 10⁻⁵ nano-nats.
 //
 // For any parameters, few rounds are that close to an integer. Consider the rounds where ε is 1
 // nano-nat or more, except those in the last nano-nat below the bound, which the bound decides.
@@ -125,6 +128,7 @@ func noisyRatio(alpha, beta, k int64, prec uint) exact.Interval {
 func noisyBounds(alpha, sampled int64) (lowest, highest int64) {
 	const margin = 1e-5
 	x, y := min(alpha, sampled), max(alpha, sampled)
+	// over is ε − x in nano-nats, which is at most 0.
 	over := 1e9 * (math.Log1p(math.Exp(-float64(x+y)/1e9)) - math.Log1p(math.Exp(-float64(y-x)/1e9)))
 	within := func(n float64) int64 { return max(0, min(x+int64(math.Floor(n)), x-1)) } // 0 < ε < x
 	return within(over - margin), within(over + margin)

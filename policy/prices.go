@@ -21,11 +21,13 @@ type Price struct {
 	Amount  int64           // in minor units
 }
 
+// readPrice reads a point of a price curve, which is a list of the level and the amount.
 func readPrice(raw []byte) (p Price, err error) {
 	p.Epsilon, p.Amount, err = readPair(raw, readEpsilon, readAmount)
 	return p, err
 }
 
+// writePrice appends a point of a price curve as JSON.
 func writePrice(to []byte, p Price) []byte {
 	to = appendString(append(to, '['), p.Epsilon)
 	return append(appendInteger(append(to, ','), p.Amount), ']')
@@ -35,6 +37,8 @@ func writePrice(to []byte, p Price) []byte {
 // at ε = 0.
 type curve []Price
 
+// newCurve returns a curve of the points, which are copied. It leaves out a first point (0,0) that
+// is implied, so that equal curves have equal points.
 func newCurve(points []Price) curve {
 	if len(points) > 0 && points[0] == (Price{}) && (len(points) == 1 || !points[1].Epsilon.IsZero()) {
 		points = points[1:]
@@ -42,6 +46,8 @@ func newCurve(points []Price) curve {
 	return slices.Clone(points)
 }
 
+// check returns an error unless there is a point, the ε rise strictly and the amounts are in range
+// and do not fall.
 func (c curve) check() error {
 	if len(c) == 0 {
 		return errors.New("the price curve is empty")
@@ -75,6 +81,8 @@ func (c curve) at(level int64) fraction {
 		return wholeAmount(c[i-1].Amount)
 	}
 	before, next := c.before(i), c[i]
+	// The price is before + (next−before)·(level−before)/width. The code adds the numerators over
+	// the common denominator width, in 128 bits.
 	width := uint64(next.Epsilon.Nano() - before.Epsilon.Nano())
 	hi, lo := bits.Mul64(uint64(next.Amount-before.Amount), uint64(level-before.Epsilon.Nano()))
 	baseHi, baseLo := bits.Mul64(uint64(before.Amount), width)
@@ -82,7 +90,7 @@ func (c curve) at(level int64) fraction {
 	return fraction{hi + baseHi + carry, lo, width}
 }
 
-// before returns the point before point i.
+// before returns the point before point i, which is (0,0) for the first point.
 func (c curve) before(i int) Price {
 	if i == 0 {
 		return Price{}
@@ -93,8 +101,11 @@ func (c curve) before(i int) Price {
 // fraction is (hi·2⁶⁴+lo)/den. Its numerator is below 2⁸¹ and its denominator at most 10¹².
 type fraction struct{ hi, lo, den uint64 }
 
+// wholeAmount returns an amount as a fraction.
 func wholeAmount(amount int64) fraction { return fraction{0, uint64(amount), 1} }
 
+// less returns true if f is below g. It compares the products of each numerator and the other
+// denominator.
 func (f fraction) less(g fraction) bool {
 	times := func(f fraction, n uint64) (hi, lo uint64) {
 		carry, lo := bits.Mul64(f.lo, n)
@@ -115,6 +126,7 @@ func (f fraction) roundedUp() int64 {
 	return int64(whole)
 }
 
+// float64 returns the fraction as a float64, for errors.
 func (f fraction) float64() float64 {
 	return (float64(f.hi)*(1<<64) + float64(f.lo)) / float64(f.den)
 }

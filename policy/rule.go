@@ -27,6 +27,7 @@ type rule interface {
 // orderRule is a rule whose ceiling depends on the number of orders.
 type orderRule interface {
 	rule
+	// ceiling returns the ceiling at an instant after a number of orders.
 	ceiling(at instant, orders uint64) privacy.Epsilon
 }
 
@@ -67,14 +68,15 @@ func build(r rule) (Policy, error) {
 // with reflect.DeepEqual.
 const bytesOfStep = 24
 
-// plan returns the node of a rule. It computes the line at once only if its steps fit in the memory
-// of the text, because a text of 100 bytes may have 1,024 steps.
+// plan returns the node of a rule, or an error if the rule is not a valid policy. It computes the
+// line at once only if its steps fit in the memory of the text, because a text of 100 bytes may
+// have 1,024 steps.
 func plan(r rule) (*node, error) {
 	s, err := r.shape()
 	if err != nil {
 		return nil, err
 	}
-	s.policies++
+	s.policies++ // a rule counts only its parts
 	s.depth++
 	switch {
 	case s.steps > maxSteps:
@@ -104,6 +106,7 @@ func (n *node) line() []step {
 	return n.lines
 }
 
+// ceiling returns the ceiling at an instant after a number of orders.
 func (n *node) ceiling(at instant, orders uint64) privacy.Epsilon {
 	if n.byOrders != nil {
 		return n.byOrders.ceiling(at, orders)
@@ -119,8 +122,8 @@ func (n *node) lineAfter(orders uint64) []step {
 	return n.appendLine(nil, instants([]*node{n}), orders)
 }
 
-// appendLine appends the ceiling after a number of orders to an empty line, for a node that depends
-// on orders.
+// appendLine computes the ceiling after a number of orders at each of the instants, which rise, and
+// appends the steps to an empty line. The node must depend on orders.
 func (n *node) appendLine(line []step, instants []instant, orders uint64) []step {
 	for _, at := range instants {
 		line = appendStep(line, step{at, n.byOrders.ceiling(at, orders)})
@@ -138,7 +141,8 @@ func instants(of []*node) []instant {
 	return slices.Compact(all)
 }
 
-// appendInstants appends the instants at which the ceiling may rise.
+// appendInstants appends the instants at which the ceiling may rise. If orders change the ceiling
+// of a min or sum, these are the instants of all parts. Otherwise they are those of its line.
 func (n *node) appendInstants(all []instant) []instant {
 	if r, ok := n.rule.(combined); ok && n.hasOrders {
 		for _, part := range r.of {

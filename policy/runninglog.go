@@ -5,13 +5,15 @@ import "math/bits"
 // fixed128 is an unsigned number of 128 bits. Each use defines its unit.
 type fixed128 struct{ hi, lo uint64 }
 
+// plus returns x+y, which must be below 2¹²⁸ units.
 func (x fixed128) plus(y fixed128) fixed128 {
 	lo, carry := bits.Add64(x.lo, y.lo, 0)
 	hi, _ := bits.Add64(x.hi, y.hi, carry)
 	return fixed128{hi, lo}
 }
 
-// times returns x·y/2¹²⁸. The result is at most 3 units too small.
+// times returns x·y/2¹²⁸: the product of two fractions in units of 2⁻¹²⁸. The result is at most 3
+// units too small.
 func (x fixed128) times(y fixed128) fixed128 {
 	hi, lo := bits.Mul64(x.hi, y.hi)
 	one, _ := bits.Mul64(x.hi, y.lo)
@@ -39,7 +41,8 @@ type runningLog struct {
 // 2⁻¹⁰³, multiplied by four, plus roundings.
 const factorError = 1 << 22
 
-// add multiplies the number by a/b, for b < a < 2⁵² and a ≤ 2b.
+// add multiplies the number by a/b, for b < a < 2⁵² and a ≤ 2b. For a larger a/b, it sets
+// isInexact, and [runningLog.times] returns false from then on.
 //
 // With w = (a−b)/(a+b), half the logarithm of a/b is w + w³/3 + w⁵/5 + …, and w² is at most 1/9.
 // Numbers are in units of 2⁻¹²⁸. There are at most 34 terms. The roundings and the terms that are
@@ -50,7 +53,7 @@ func (l *runningLog) add(a, b uint64) {
 		l.isInexact = true
 		return
 	}
-	hi, rest := bits.Div64(a-b, 0, a+b)
+	hi, rest := bits.Div64(a-b, 0, a+b) // w, by long division in two steps
 	lo, _ := bits.Div64(rest, 0, a+b)
 	w := fixed128{hi, lo}
 	square, sum, power := w.times(w), w, w
@@ -69,6 +72,8 @@ func (l *runningLog) add(a, b uint64) {
 func (l *runningLog) times(h uint64) (ceil uint64, ok bool) {
 	twoByLn2 := fixed128{0xb8aa3b295c17f0bb, 0xbe87fed0691d3e88} // 2/ln 2, in units of 2⁻¹²⁶
 	log := l.half.times(twoByLn2)                                // in units of 2⁻¹²²
+	// floor returns ⌊h·log⌋, and false if it is 2⁶³ or more. The product has the unit 2⁻⁵⁸ after
+	// its lowest 64 bits are dropped.
 	floor := func(log fixed128) (uint64, bool) {
 		carry, _ := bits.Mul64(h, log.lo)
 		hi, lo := bits.Mul64(h, log.hi)
@@ -78,5 +83,6 @@ func (l *runningLog) times(h uint64) (ceil uint64, ok bool) {
 	}
 	lowest, fits := floor(log)
 	highest, alsoFits := floor(log.plus(fixed128{0, (l.added + 1) * factorError}))
+	// The product is irrational, so the next integer is one above its floor.
 	return lowest + 1, !l.isInexact && fits && alsoFits && lowest == highest
 }

@@ -36,6 +36,7 @@ func instantOf(t time.Time) instant {
 // String returns the instant in RFC 3339, in UTC, with as many decimals as it needs.
 func (i instant) String() string { return i.time().Format(time.RFC3339Nano) }
 
+// time returns the instant as a time in UTC, and the zero time for startOfTime.
 func (i instant) time() time.Time {
 	if i == startOfTime {
 		return time.Time{}
@@ -141,6 +142,7 @@ func (r linear) code(c *coder) rule {
 	return r
 }
 
+// shape checks the parameters.
 func (r linear) shape() (shape, error) {
 	if err := cmp.Or(r.start.check("start"), r.end.check("end")); err != nil {
 		return shape{}, err
@@ -163,6 +165,8 @@ func (r linear) shape() (shape, error) {
 // that a 32-bit int does not overflow.
 func stepCount(between int64) int { return int(min(between, maxSteps)) + 2 }
 
+// line returns a step for start, for each multiple of stride that is reached in between, and for
+// end.
 func (r linear) line() []step {
 	level, count := multiplesBetween(r.from, r.to, r.stride)
 	line := appendStep(make([]step, 0, count+2), step{r.start, r.from})
@@ -211,16 +215,19 @@ func (r steps) code(c *coder) rule {
 	return r
 }
 
+// readStep reads a step, which is a list of the time and the ceiling.
 func readStep(raw []byte) (s step, err error) {
 	s.at, s.ceiling, err = readPair(raw, readInstant, readEpsilon)
 	return s, err
 }
 
+// writeStep appends a step as JSON.
 func writeStep(to []byte, s step) []byte {
 	to = appendString(append(to, '['), s.at)
 	return append(appendString(append(to, ','), s.ceiling), ']')
 }
 
+// shape checks the steps. The limit is the ceiling of the last one.
 func (r steps) shape() (shape, error) {
 	if len(r) == 0 {
 		return shape{}, errors.New("the list of steps is empty")

@@ -43,6 +43,7 @@ func (r unlock) shape() (shape, error) {
 
 func (r unlock) line() []step { return always(r.total) }
 
+// ceiling returns the formula of [Unlock], computed with a product of 128 bits.
 func (r unlock) ceiling(_ instant, orders uint64) privacy.Epsilon {
 	all := uint64(r.orders)
 	hi, lo := bits.Mul64(uint64(r.total.Nano()), min(orders, all))

@@ -155,6 +155,8 @@ func (d *Delta) UnmarshalJSON(data []byte) error {
 	return unmarshalString("delta", data, d.UnmarshalText)
 }
 
+// unmarshalString calls set with the text of a JSON string. It returns a [*ParseError] for any
+// other JSON. kind is "epsilon" or "delta".
 func unmarshalString(kind string, data []byte, set func([]byte) error) error {
 	if len(data) == 0 || data[0] != '"' {
 		return &ParseError{Kind: kind, Text: shorten(string(data)), Reason: `must be a JSON string such as "0.1"`}

@@ -29,8 +29,8 @@ type number struct {
 	exp    int
 }
 
-// parse returns the value of text in counts of 10⁻⁹. limit is the largest allowed count, and
-// limitText is its decimal form.
+// parse returns the value of text in counts of 10⁻⁹, or a [*ParseError]. kind is "epsilon" or
+// "delta". limit is the largest allowed count, and limitText is its decimal form.
 func parse(kind, text string, limit int64, limitText string) (int64, error) {
 	fail := func(reason string) (int64, error) {
 		return 0, &ParseError{Kind: kind, Text: shorten(text), Reason: reason}
@@ -50,6 +50,7 @@ func parse(kind, text string, limit int64, limitText string) (int64, error) {
 }
 
 // split parses text as a JSON number without a sign. If that fails, reason says what is wrong.
+// Otherwise reason is "".
 func split(text string) (num number, reason string) {
 	switch {
 	case text == "":
@@ -85,6 +86,8 @@ func split(text string) (num number, reason string) {
 	return number{strings.TrimLeft(whole+fraction, "0"), exp - len(fraction)}, ""
 }
 
+// exponent parses the text after the letter e of a number. If that fails, reason says what is
+// wrong. Otherwise reason is "".
 func exponent(text string) (exp int, reason string) {
 	unsigned := text
 	if text != "" && (text[0] == '-' || text[0] == '+') {
@@ -104,6 +107,7 @@ func exponent(text string) (exp int, reason string) {
 	return exp, ""
 }
 
+// leadingDigits cuts text after its leading decimal digits, of which there may be none.
 func leadingDigits(text string) (digits, rest string) {
 	n := 0
 	for n < len(text) && '0' <= text[n] && text[n] <= '9' {

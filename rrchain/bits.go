@@ -29,6 +29,7 @@ func NewBits(n int, packed []byte) (Bits, error) {
 	return Bits{n, string(packed)}, nil
 }
 
+// packedLen returns ⌈n/8⌉, the number of bytes of n packed bits.
 func packedLen(n int) int { return (n + 7) / 8 }
 
 // Len returns the number of bits.
@@ -88,6 +89,8 @@ func (b *Bits) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// checkLength returns an error that completes a sentence about a level unless the response has n
+// bits.
 func checkLength(response Bits, n int) error {
 	if response.n != n {
 		return fmt.Errorf("has %d bits instead of %d", response.n, n)
@@ -95,12 +98,14 @@ func checkLength(response Bits, n int) error {
 	return nil
 }
 
-// drawBits draws n bits under a law for m = 2, each given its neighbours above and below. If there
-// is no level below, below is empty. The running time does not depend on any bit.
+// drawBits draws n bits under a law for m = 2. Each bit is drawn given the same bit of the
+// neighbours, which are packed as by [Bits.Pack]. above is the response above or the true bits.
+// below is the response below, or empty if there is none. The running time does not depend on any
+// bit.
 func (s *Sampler) drawBits(l law, n int, above, below string) Bits {
 	mix, source := s.mixture(l), s.source()
 	if below == "" {
-		below = above // has no weight
+		below = above // any value: without a level below, the law does not depend on it
 	}
 	var packed strings.Builder
 	packed.Grow(len(above))

@@ -55,6 +55,8 @@ type encoding[R any] struct {
 	between func(s *Sampler, m int, below Level[R], at privacy.Epsilon, above Level[R]) (R, error)
 }
 
+// encodingOf returns the functions for the encoding R: randomized response for int, and unary
+// encoding for [Bits].
 func encodingOf[R int | Bits]() (e encoding[R]) {
 	switch e := any(&e).(type) {
 	case *encoding[int]:
@@ -73,7 +75,7 @@ func NewChain[R int | Bits](m int, recorded ...Level[R]) (*Chain[R], error) {
 		return nil, err
 	}
 	c := &Chain[R]{m, slices.Clone(recorded), encodingOf[R]()}
-	last := privacy.Epsilon{}
+	last := privacy.Epsilon{} // of the preceding level; 0 before the first
 	for i, level := range recorded {
 		if !last.Less(level.Epsilon) {
 			return nil, fmt.Errorf("%w: level %d at ε=%v is not above ε=%v",
@@ -108,6 +110,8 @@ func (c *Chain[R]) At(epsilon privacy.Epsilon) (level Level[R], found bool) {
 	return level, found
 }
 
+// find returns the index of the level at exactly this ε and true. If there is none, it returns the
+// index at which the level would be inserted, and false.
 func (c *Chain[R]) find(epsilon privacy.Epsilon) (int, bool) {
 	return slices.BinarySearchFunc(c.levels, epsilon,
 		func(l Level[R], e privacy.Epsilon) int { return l.Epsilon.Compare(e) })
@@ -146,7 +150,8 @@ func (c *Chain[R]) Insert(s *Sampler, at privacy.Epsilon) (Level[R], error) {
 	return c.record(i, at, response, err)
 }
 
-// record inserts a response as level i, unless the draw returned an error.
+// record inserts a response as level i and returns the level. If err is not nil, it returns err and
+// changes nothing.
 func (c *Chain[R]) record(i int, at privacy.Epsilon, response R, err error) (Level[R], error) {
 	if err != nil {
 		return Level[R]{}, err

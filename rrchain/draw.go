@@ -67,7 +67,7 @@ func (s *Sampler) RaiseUnary(m int, current Level[Bits], to privacy.Epsilon, tru
 // responses together is at most d·ε for the highest ε, and this bound is tight. The loss of the
 // whole response is therefore ε times the largest number of bits in which two possible rows differ.
 func (s *Sampler) RaiseBits(m int, current Level[Bits], to privacy.Epsilon, truth Bits) (Bits, error) {
-	if err := checkRaise(m, current.Epsilon, to, 0); err != nil {
+	if err := checkRaise(m, current.Epsilon, to, 0); err != nil { // 0: the true bits are checked below
 		return Bits{}, err
 	}
 	if truth.n != m {
@@ -97,13 +97,15 @@ func (s *Sampler) BetweenBits(m int, below Level[Bits], at privacy.Epsilon, abov
 	return s.drawBits(law, m, above.Response.packed, below.Response.packed), nil
 }
 
-// hidden draws the hidden bits given the true value and the highest response. Neither its time nor
-// its memory accesses depend on the true value.
+// hidden draws the hidden bits of unary encoding (see [Chain]), packed, given the true value and
+// the highest response. Neither its time nor its memory accesses depend on the true value.
 func (s *Sampler) hidden(m int, current Level[Bits], truth int) string {
 	return hiddenRow(m, byte(s.coin(current, truth)), truth)
 }
 
-// hiddenRow returns a row of zeros with the coin at the position of the true value.
+// hiddenRow returns a packed row of m bits that are 0, except the bit of the true value, which is
+// the coin, 0 or 1. It writes all bytes in the same way, so that its time does not depend on the
+// true value.
 func hiddenRow(m int, coin byte, truth int) string {
 	var row strings.Builder
 	row.Grow(packedLen(m))
@@ -114,12 +116,13 @@ func hiddenRow(m int, coin byte, truth int) string {
 }
 
 // coin draws the hidden bit of the true value. It is fair before the first response. After that it
-// equals the bit of the last response with probability e^ε/(e^ε+1), like a randomized response to
-// that bit.
+// equals the bit of the highest response with probability e^ε/(e^ε+1), like a randomized response
+// to that bit.
 func (s *Sampler) coin(current Level[Bits], truth int) int {
 	if current.Epsilon.IsZero() {
 		return int(s.source().Uint64() & 1)
 	}
+	// All bytes are read, and the one with the bit is selected without a branch.
 	last := byte(0)
 	for i := range len(current.Response.packed) {
 		last |= current.Response.packed[i] & byte(exact.EqualMask(uint64(i), uint64(truth>>3)))
@@ -127,6 +130,8 @@ func (s *Sampler) coin(current Level[Bits], truth int) int {
 	return s.draw(upwards(2, privacy.Epsilon{}, current.Epsilon), int(last>>(truth&7)&1), 0)
 }
 
+// checkRaise returns [privacy.ErrInvalid] unless m is a valid number of values, `to` is above from,
+// and truth is from 0 to m−1.
 func checkRaise(m int, from, to privacy.Epsilon, truth int) error {
 	if err := checkValues(m); err != nil {
 		return err
@@ -137,6 +142,8 @@ func checkRaise(m int, from, to privacy.Epsilon, truth int) error {
 	return checkTruth(truth, m)
 }
 
+// checkBetween returns [privacy.ErrInvalid] unless m is a valid number of values and below < at <
+// above.
 func checkBetween(m int, below, at, above privacy.Epsilon) error {
 	if !below.Less(at) || !at.Less(above) {
 		return fmt.Errorf("%w: ε=%v is not between ε=%v and ε=%v", privacy.ErrInvalid, at, below, above)
@@ -144,7 +151,8 @@ func checkBetween(m int, below, at, above privacy.Epsilon) error {
 	return checkValues(m)
 }
 
-// checkBelow checks the level below. The zero level is valid, and means that there is none.
+// checkBelow returns [privacy.ErrInvalid] unless the response of the level below has m bits. The
+// zero level is valid, and means that there is no level below.
 func checkBelow(below Level[Bits], m int) error {
 	if below == (Level[Bits]{}) {
 		return nil
@@ -152,6 +160,8 @@ func checkBelow(below Level[Bits], m int) error {
 	return neighborError(checkLength(below.Response, m))
 }
 
+// checkResponse returns an error that completes a sentence about a level unless the response is
+// from 0 to m−1.
 func checkResponse(response, m int) error {
 	if response < 0 || response >= m {
 		return fmt.Errorf("has response %d instead of 0 to %d", response, m-1)
@@ -159,7 +169,8 @@ func checkResponse(response, m int) error {
 	return nil
 }
 
-// checkTruth omits the number from its error, because the number is, or resembles, the true value.
+// checkTruth returns [privacy.ErrInvalid] unless truth is from 0 to m−1. The error does not contain
+// the number, because the number is, or resembles, the true value.
 func checkTruth(truth, m int) error {
 	if truth < 0 || truth >= m {
 		return fmt.Errorf("%w: the true value is not one of the question's %d values", privacy.ErrInvalid, m)
@@ -167,7 +178,8 @@ func checkTruth(truth, m int) error {
 	return nil
 }
 
-// neighborError wraps a fault of a neighbouring level. It returns nil if there is none.
+// neighborError returns the error for a fault of a neighbouring level, as returned by checkResponse
+// or checkLength. It returns nil if reason is nil.
 func neighborError(reason error) error {
 	if reason == nil {
 		return nil

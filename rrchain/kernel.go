@@ -10,6 +10,7 @@ import (
 // maxValues is the largest number of values a question may have.
 const maxValues = 1 << 20
 
+// checkValues returns [privacy.ErrInvalid] unless a question can have m values.
 func checkValues(m int) error {
 	if m < 2 || m > maxValues {
 		return fmt.Errorf("%w: %d values; a question has 2 to %d", privacy.ErrInvalid, m, maxValues)

@@ -20,10 +20,12 @@ type law struct {
 // with its complement. Each is computed without cancellation.
 type ratio struct{ keep, redraw exact.Interval }
 
-// weights returns the probabilities of the law. Let r₁ be the ratio from above to here, r₂ the
-// ratio from here to below, and r₃ = r₁r₂. Let h and l be the responses above and below. The
-// channels of Lemma 3.1 and Bayes' rule give Pr(o) ∝ (r₁[o=h] + (1−r₁)/m) · (r₂[o=l] + (1−r₂)/m).
-// For h ≠ l this is
+// weights returns enclosures of the probabilities of the law, as [exact.NewMixture] needs them: the
+// first value is the response above, and the second one is the response below.
+//
+// Let r₁ be the ratio from above to here, r₂ the ratio from here to below, and r₃ = r₁r₂. Let h and
+// l be the responses above and below. The channels of Lemma 3.1 and Bayes' rule give Pr(o) ∝
+// (r₁[o=h] + (1−r₁)/m) · (r₂[o=l] + (1−r₂)/m). For h ≠ l this is
 //
 //	h with r₁(1−r₂)/(1−r₃), l with (1−r₁)r₂/(1−r₃), else uniform.
 //
@@ -31,14 +33,14 @@ type ratio struct{ keep, redraw exact.Interval }
 func (l law) weights(prec uint) exact.Weights {
 	one, m := exact.Int(1), exact.Int(l.m)
 	below, at := exact.Exp(l.below, prec), exact.Exp(l.at, prec)
-	var fromAbove, acrossBoth ratio
+	var fromAbove, acrossBoth ratio // r₁ and r₃
 	if l.above == truthAbove {
 		fromAbove, acrossBoth = l.retention(at), l.retention(below)
 	} else {
 		above := exact.Exp(l.above, prec)
 		fromAbove, acrossBoth = l.ratio(at, above), l.ratio(below, above)
 	}
-	toBelow := l.ratio(below, at)
+	toBelow := l.ratio(below, at) // r₂
 
 	pAbove := fromAbove.keep.Mul(toBelow.redraw).Quo(acrossBoth.redraw)
 	pBelow := fromAbove.redraw.Mul(toBelow.keep).Quo(acrossBoth.redraw)
@@ -47,7 +49,8 @@ func (l law) weights(prec uint) exact.Weights {
 	return exact.Weights{First: pAbove, Either: pAbove.Add(pBelow), Same: one.Sub(uniform)}
 }
 
-// ratio returns the ratio for e1 = e^ε₁ and e2 = e^ε₂ with ε₁ < ε₂.
+// ratio returns λ(ε₁)/λ(ε₂) and its complement for e1 = e^ε₁ and e2 = e^ε₂ with ε₁ < ε₂, where λ(ε)
+// = (e^ε−1)/(e^ε+m−1).
 func (l law) ratio(e1, e2 exact.Interval) ratio {
 	one, m, others := exact.Int(1), exact.Int(l.m), exact.Int(l.m-1)
 	scale := e1.Add(others).Mul(e2.Sub(one))
@@ -57,7 +60,8 @@ func (l law) ratio(e1, e2 exact.Interval) ratio {
 	}
 }
 
-// retention returns the ratio λ(ε)/λ(∞) = λ(ε) for e = e^ε.
+// retention returns λ(ε)/λ(∞) = λ(ε) and its complement for e = e^ε. It is the ratio from the true
+// value to a response.
 func (l law) retention(e exact.Interval) ratio {
 	one, m, others := exact.Int(1), exact.Int(l.m), exact.Int(l.m-1)
 	scale := e.Add(others)
@@ -88,8 +92,8 @@ type Sampler struct {
 	}
 
 	bits   *exact.Bits
-	laws   map[law]*exact.Mixture
-	recent [16]struct { // a cache that is read before laws, indexed by law.place
+	laws   map[law]*exact.Mixture // at most maxCached
+	recent [16]struct {           // a cache that is read before laws, by law.slot
 		law law
 		mix *exact.Mixture
 	}
@@ -103,18 +107,21 @@ func (s *Sampler) source() *exact.Bits {
 	return s.bits
 }
 
-// upwards returns the law of a response at an ε given the response below and the true value.
+// upwards returns the law of a response at an ε given the response below and the true value. below
+// is 0 if there is no response below.
 func upwards(m int, below, at privacy.Epsilon) law {
 	return law{int64(m), below.Nano(), at.Nano(), truthAbove}
 }
 
-// between returns the law of a response at an ε given the responses below and above.
+// between returns the law of a response at an ε given the responses below and above. below is 0 if
+// there is no response below.
 func between(m int, below, at, above privacy.Epsilon) law {
 	return law{int64(m), below.Nano(), at.Nano(), above.Nano()}
 }
 
-// draw returns a response under l, given the response below and the response above or the true
-// value. If there is no level below, its response has no weight and may be any value.
+// draw returns a response under the law l. above is the response above, or the true value if the
+// law is for the true value. below is the response below. If there is no level below, its response
+// has no weight and may be any value.
 func (s *Sampler) draw(l law, above, below int) int {
 	return int(s.mixture(l).Draw(s.source(), uint32(above), uint32(below)))
 }
@@ -136,7 +143,7 @@ func (l law) slot() uint64 {
 }
 
 // cachedMixture returns the thresholds of a law from the map. If they are missing, it computes and
-// stores them.
+// stores them. If the map is full, it begins an empty one.
 func (s *Sampler) cachedMixture(l law) *exact.Mixture {
 	mix, ok := s.laws[l]
 	if !ok {

@@ -27,6 +27,7 @@ type Range struct {
 	Low, High float64
 }
 
+// check returns [privacy.ErrInvalid] unless Low is below High and their difference is finite.
 func (r Range) check() error {
 	if !(r.Low < r.High) || math.IsInf(r.High-r.Low, 0) {
 		return fmt.Errorf("%w: range %v to %v; its width must be finite and above 0", privacy.ErrInvalid, r.Low, r.High)
@@ -53,7 +54,7 @@ func (r Range) RoundKeyed(key []byte, question, object string, x float64) (int, 
 	if len(key) < 16 {
 		return 0, fmt.Errorf("%w: a key of %d bytes; at least 16 are needed", privacy.ErrInvalid, len(key))
 	}
-	block := uint64(0)
+	block := uint64(0) // counts the 64-bit words, so that each has another input of HMAC
 	return r.round(x, func() uint64 {
 		mac := hmac.New(sha256.New, key)
 		mac.Write(binary.BigEndian.AppendUint64(appendTexts(nil, "sluice rounding", question, object), block))

@@ -121,8 +121,10 @@ func (k *NoiseKey) UnaryBelow(of Staircase, epsilon privacy.Epsilon, above Bits)
 	return n.responseBits(k.floor(2, epsilon), of.Values, above.packed), nil
 }
 
-// noise returns the random function of a staircase. HMAC gets each text preceded by its length, and
-// m. A number is 8 bytes, big-endian. So different questions never give the same bytes.
+// noise returns the random function of a staircase: AES-256 with a key that HMAC derives from the
+// use ("direct" or "unary") and the staircase. HMAC gets each text preceded by its length, and m. A
+// number is 8 bytes, big-endian. So different questions never give the same bytes. noise returns
+// [privacy.ErrInvalid] for a wrong number of values or ε = 0.
 func (k *NoiseKey) noise(use string, of Staircase, epsilon privacy.Epsilon) (*noise, error) {
 	if err := checkValues(of.Values); err != nil {
 		return nil, err
@@ -145,14 +147,16 @@ func appendTexts(message []byte, texts ...string) []byte {
 	return message
 }
 
-// unary returns the response of m bits at the floor, given the truth.
+// unary returns the response of m bits at the floor, which is λ(ε), given the true value. The
+// hidden bit of the true value is one bit of an AES block that no staircase uses.
 func (n *noise) unary(to floor, m, truth int) Bits {
 	n.lane = 0
 	word, _ := n.words(0, 0) // step 0 is unused by the staircase, whose steps count from 1
 	return n.responseBits(to, m, hiddenRow(m, byte(word&1), truth))
 }
 
-// responseBits returns the responses of count bits at the floor, given the bits above.
+// responseBits returns the responses of count bits at the floor, which is λ(ε), given the packed
+// bits above: a response at a higher ε, or the hidden bits. Bit i has the staircase with number i.
 func (n *noise) responseBits(to floor, count int, above string) Bits {
 	packed := []byte(above)
 	for first := 0; first < count; first += runLanes {
@@ -168,10 +172,11 @@ func (n *noise) responseBits(to floor, count int, above string) Bits {
 // runLanes is the number of bits that respondTogether processes at a time. It is a multiple of 8.
 const runLanes = 512
 
-// respondTogether is [noise.response] with m = 2 for the bits of row, the lanes from first on. It
-// replaces each bit by its response. For each step, AES in counter mode computes the words of
-// all lanes at once, which is much faster than block by block. If 64 bits, or the steps of the
-// floor, do not decide all lanes, it returns false and leaves the row unchanged.
+// respondTogether replaces the bits of row by their responses at the floor, as [noise.response]
+// with m = 2 does for each. The row holds the bits, or lanes, with the numbers first to
+// first+lanes−1. For each step, AES in counter mode computes the words of all lanes at once, which
+// is much faster than block by block. If 64 bits, or the steps of the floor, do not decide all
+// lanes, it returns false and leaves the row unchanged.
 func (n *noise) respondTogether(to floor, first, lanes int, row []byte) bool {
 	var values [runLanes]uint64
 	var products [runLanes]product
@@ -180,11 +185,11 @@ func (n *noise) respondTogether(to floor, first, lanes int, row []byte) bool {
 	}
 	n.lane = uint32(first)
 	blocks := make([]byte, lanes*aes.BlockSize)
-	undecided := uint64(0)
+	undecided := uint64(0) // not 0 if any lane is undecided
 	for j := uint32(1); j <= to.steps; j++ {
 		clear(blocks)
 		cipher.NewCTR(n.block, n.counter(j, 0)).XORKeyStream(blocks, blocks)
-		stillAbove := uint64(0)
+		stillAbove := uint64(0) // not 0 if any lane is above the floor after this step
 		for i := range lanes {
 			w, u := halves(blocks[i*aes.BlockSize:])
 			products[i] = products[i].times(w)
@@ -194,7 +199,7 @@ func (n *noise) respondTogether(to floor, first, lanes int, row []byte) bool {
 			stillAbove |= isAbove
 		}
 		if j == to.steps {
-			undecided |= stillAbove
+			undecided |= stillAbove // a lane needs more steps
 		}
 	}
 	if undecided != 0 {
@@ -207,12 +212,13 @@ func (n *noise) respondTogether(to floor, first, lanes int, row []byte) bool {
 	return true
 }
 
-// respondOneByOne is respondTogether lane by lane, with as many words and steps as needed.
+// respondOneByOne does the same as [noise.respondTogether], but lane by lane, with as many words
+// and steps as needed.
 func (n *noise) respondOneByOne(to floor, first, lanes int, row []byte) {
 	for i := range lanes {
 		n.lane = uint32(first + i)
 		above := row[i/8] >> (i % 8) & 1
-		row[i/8] ^= (above ^ byte(n.response(to, 2, uint64(above)))) << (i % 8)
+		row[i/8] ^= (above ^ byte(n.response(to, 2, uint64(above)))) << (i % 8) // replaces the bit without a branch
 	}
 }
 
@@ -231,8 +237,8 @@ func (n *noise) words(j uint32, k uint64) (w, u uint64) {
 	return halves(b)
 }
 
-// counter returns the block that words encrypts. As a number, the block of the next lane is one
-// higher.
+// counter returns the block that [noise.words] encrypts, in a buffer that the next call overwrites.
+// As a number, the block of the next lane is one higher.
 func (n *noise) counter(j uint32, k uint64) []byte {
 	b := n.scratch[:]
 	binary.BigEndian.PutUint64(b, k)
@@ -241,18 +247,21 @@ func (n *noise) counter(j uint32, k uint64) []byte {
 	return b
 }
 
+// halves returns the two 64-bit halves of a block: the words of W and U.
 func halves(b []byte) (w, u uint64) {
 	return binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
 }
 
-// floor is λ(ε), in the form in which a staircase is compared with it.
+// floor is λ(ε), in the form in which a staircase is compared with it. Step j of a staircase is
+// above the floor if V_j ≥ λ(ε) (see [NoiseKey]).
 type floor struct {
 	cell  uint128 // ⌊λ·2¹²⁸⌋; λ is irrational, so it is inside the cell
 	steps uint32  // the least number of steps that are checked; more are above the floor with probability 2⁻⁶⁴
 	law   law
 }
 
-// floor returns λ(ε) for m values.
+// floor returns λ(ε) for m values, from the cache or computed. If the cache is full, it is emptied
+// first.
 func (k *NoiseKey) floor(m int, epsilon privacy.Epsilon) floor {
 	l := upwards(m, privacy.Epsilon{}, epsilon)
 	f, known := k.floors[l]
@@ -266,6 +275,8 @@ func (k *NoiseKey) floor(m int, epsilon privacy.Epsilon) floor {
 	return f
 }
 
+// newFloor computes the floor of a law, which is upwards from ε = 0. It raises the precision until
+// both ends of the enclosure are in the same cell.
 func newFloor(l law) floor {
 	f := floor{law: l}
 	for prec := uint(192); ; prec *= 2 {
@@ -285,7 +296,7 @@ func newFloor(l law) floor {
 // keep returns λ(ε), the probability of keeping the true value instead of drawing a uniform value.
 func (l law) keep(prec uint) exact.Interval { return l.retention(exact.Exp(l.at, prec)).keep }
 
-// scaled returns ⌊x·2ⁿ⌋.
+// scaled returns ⌊x·2ⁿ⌋ for x ≥ 0.
 func scaled(x *big.Float, n int) *big.Int {
 	i, _ := new(big.Float).SetMantExp(x, n).Int(nil)
 	return i
@@ -305,9 +316,11 @@ func stepsAbove(lambda float64) uint32 {
 	}
 }
 
-// response returns the response at the floor to a value from above: the uniform draw of the last
-// step that is not below the floor or, if there is none, the value itself. It checks all steps, and
-// selects their draws without a branch, so that the time does not depend on the noise.
+// response returns the response of one staircase at the floor, given a value above: the response at
+// a higher ε, or the true value. It is the uniform draw of the last step that is above the floor
+// or, if there is none, the value itself. It checks all steps, and selects their draws without a
+// branch, so that the time does not depend on the noise. If 64 bits do not decide, it calls
+// [noise.slowResponse].
 func (n *noise) response(to floor, m, above uint64) uint64 {
 	value, v := above, one()
 	for j := uint32(1); ; j++ {
@@ -325,7 +338,8 @@ func (n *noise) response(to floor, m, above uint64) uint64 {
 	}
 }
 
-// slowResponse is response with as many words as needed.
+// slowResponse is [noise.response] with as many 64-bit words of each W as needed to decide every
+// step.
 func (n *noise) slowResponse(to floor, m, above uint64) uint64 {
 	for words := uint64(2); ; words *= 2 {
 		if last, decided := n.lastStep(to, words); decided {
@@ -337,13 +351,14 @@ func (n *noise) slowResponse(to floor, m, above uint64) uint64 {
 	}
 }
 
-// lastStep returns the last step that is not below the floor, or 0 if there is none. decided is
-// false if that number of words of each W does not decide it.
+// lastStep returns the number of the last step that is above the floor, or 0 if there is none. It
+// compares exact enclosures of V_j and λ(ε), with the given number of 64-bit words of each W.
+// decided is false if these words are not enough.
 func (n *noise) lastStep(to floor, words uint64) (last uint32, decided bool) {
 	length := int(64 * words)
 	lambda := to.law.keep(uint(length + 64))
 	low, high := lambda.Bounds()
-	lo, hi := big.NewInt(1), big.NewInt(1)
+	lo, hi := big.NewInt(1), big.NewInt(1) // the enclosure of V_j, in units of 2^(−length·j)
 	for j := uint32(1); ; j++ {
 		w := new(big.Int)
 		for k := range words {
@@ -367,7 +382,8 @@ func fraction(n *big.Int, shift int) *big.Float {
 	return f.SetMantExp(f, shift)
 }
 
-// uniform returns U_j, which is uniform on the m values.
+// uniform returns U_j, the uniform draw of step j, which is one of the m values. It discards the
+// words that would favour some values.
 func (n *noise) uniform(j uint32, m uint64) uint64 {
 	for k := uint64(0); ; k++ {
 		_, word := n.words(j, k)
@@ -380,6 +396,7 @@ func (n *noise) uniform(j uint32, m uint64) uint64 {
 // uint128 is a number in units of 2⁻¹²⁸.
 type uint128 struct{ hi, lo uint64 }
 
+// float64 returns the number as a fraction of 1, rounded.
 func (x uint128) float64() float64 { return float64(x.hi)*0x1p-64 + float64(x.lo)*0x1p-128 }
 
 // less returns all ones if x < y, and zero otherwise.
@@ -398,7 +415,8 @@ func one() product {
 	return product{all, all}
 }
 
-// times multiplies by a real number whose first 64 bits are w: it is between w·2⁻⁶⁴ and (w+1)·2⁻⁶⁴.
+// times returns the enclosure of V times a real number of which w are the first 64 bits: it is
+// between w·2⁻⁶⁴ and (w+1)·2⁻⁶⁴.
 func (v product) times(w uint64) product {
 	return product{v.lo.times(w, uint128{}, 0), v.hi.times(w, v.hi, w)}
 }
@@ -417,8 +435,9 @@ func (x uint128) times(w uint64, y uint128, z uint64) uint128 {
 	return uint128{top + c, mid}
 }
 
-// compare returns all ones in above if V is certainly above a real number inside a cell, and all
-// ones in open if V is neither certainly above nor certainly below it.
+// compare compares V with a real number inside a cell of the width 2⁻¹²⁸. above is all ones if V is
+// certainly above the number, and zero otherwise. open is all ones if V is neither certainly above
+// nor certainly below it, and zero otherwise.
 func (v product) compare(cell uint128) (above, open uint64) {
 	above = cell.less(v.lo)
 	return above, ^(above | v.hi.less(cell))

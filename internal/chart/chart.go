@@ -23,6 +23,7 @@ type Bars struct {
 }
 
 // Series is a row of each group: a bar, or a diamond that distinguishes a summary from the bars.
+// Bars come before diamonds.
 type Series struct {
 	Name    string     // in the legend
 	Diamond bool       // a diamond instead of a bar
@@ -60,7 +61,7 @@ type layout struct {
 	smallest, largest float64 // the numbers at the ends of the axis
 }
 
-// Write writes the chart to w.
+// Write writes the chart to w as one SVG document. All series must have a value for each group.
 func (b Bars) Write(w io.Writer) error {
 	l := &layout{Bars: b, row: wideRow}
 	if len(b.Groups)*len(b.Series) > manyRows {
@@ -93,15 +94,15 @@ func (b Bars) Write(w io.Writer) error {
 	return err
 }
 
-// bounds returns the ends of the axis. The axis contains 0 and all intervals, with some space on
-// either side.
+// bounds returns the ends of the axis, low < high. The axis contains 0 and all intervals, with some
+// space on either side where it does not end at 0.
 func (b Bars) bounds() (low, high float64) {
 	for _, s := range b.Series {
 		for _, v := range s.Values {
 			low, high = min(low, v.Low, v.Value), max(high, v.High, v.Value)
 		}
 	}
-	if low == high {
+	if low == high { // all values are 0, or there are none
 		high = 1
 	}
 	pad := (high - low) / 50
@@ -111,12 +112,13 @@ func (b Bars) bounds() (low, high float64) {
 	return low, high + pad
 }
 
-// x returns the position of a number on the axis.
+// x returns the horizontal position of a number on the axis.
 func (l *layout) x(value float64) float64 {
 	return l.left + (value-l.smallest)/(l.largest-l.smallest)*(l.right-l.left)
 }
 
-// begin writes everything before the first shape.
+// begin writes everything before the first shape: the opening tag, the texts for screen readers,
+// the style sheet, the background and the title.
 func (l *layout) begin(height float64) {
 	fmt.Fprintf(&l.out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %.0f" width="%d" height="%.0f" `+
 		`role="img" font-family="system-ui,sans-serif" font-size="12">`+"\n", width, height, width, height)
@@ -156,7 +158,7 @@ func (l *layout) bars() (n int) {
 	return n
 }
 
-// grid draws the axis below the rows, and a line up from each of its ticks.
+// grid draws the axis below the rows, at the position bottom, and a line up from each of its ticks.
 func (l *layout) grid(bottom float64) {
 	for _, tick := range Ticks(l.smallest, l.largest) {
 		value, _ := strconv.ParseFloat(tick, 64) // no error: Ticks has formatted the number
@@ -166,7 +168,7 @@ func (l *layout) grid(bottom float64) {
 	l.text((l.left+l.right)/2, bottom+2*lineHeight, "middle", l.Axis)
 }
 
-// group draws the rows of a group, and its name beside them.
+// group draws the rows of group i, and its name to the left of them.
 func (l *layout) group(i int) {
 	first := l.top + l.row*float64(i*(len(l.Series)+groupGap))
 	l.text(l.left-margin, first+l.row*float64(len(l.Series))/2+4, "end", l.Groups[i])
@@ -185,7 +187,8 @@ func (l *layout) group(i int) {
 	}
 }
 
-// bar draws a bar in the shade of a series.
+// bar draws a horizontal bar in the shade of series k. left is its left end, and middle its
+// vertical centre.
 func (l *layout) bar(k int, left, middle, length float64) {
 	height := barThickness * l.row
 	fmt.Fprintf(&l.out, `<rect class="bar%d" x="%.2f" y="%.2f" width="%.2f" height="%.2f" fill="%s" `+
@@ -193,7 +196,8 @@ func (l *layout) bar(k int, left, middle, length float64) {
 		k, left, middle-height/2, length, height, Shade(k, l.bars(), false))
 }
 
-// whisker draws an interval. A seam in the colour of the page separates it from dark bars.
+// whisker draws an interval from low to high as a line with end marks. middle is its vertical
+// position. A seam in the colour of the page separates the line from dark bars.
 func (l *layout) whisker(low, high, middle float64) {
 	half := 0.2 * l.row
 	path := fmt.Sprintf("M%.2f %.2fH%.2fM%.2f %.2fV%.2fM%.2f %.2fV%.2f", low, middle, high,
@@ -202,7 +206,7 @@ func (l *layout) whisker(low, high, middle float64) {
 	fmt.Fprintf(&l.out, `<path class="line" d="%s" fill="none" stroke="#000"/>`+"\n", path)
 }
 
-// diamond draws the mark of a summary.
+// diamond draws the mark of a summary with its centre at x and y.
 func (l *layout) diamond(x, y float64) {
 	half := barThickness * l.row / 2
 	fmt.Fprintf(&l.out, `<path class="ink" d="M%.2f %.2fL%.2f %.2fL%.2f %.2fL%.2f %.2fZ"/>`+"\n",
@@ -223,11 +227,15 @@ func (l *layout) legend() {
 	}
 }
 
+// text writes a text at x and the baseline y. anchor is the part of the text that is at x: "start",
+// "middle" or "end".
 func (l *layout) text(x, y float64, anchor, text string) {
 	fmt.Fprintf(&l.out, `<text class="ink" x="%.2f" y="%.2f" text-anchor="%s">%s</text>`+"\n", x, y, anchor,
 		escaped(text))
 }
 
+// line draws a line from (x1, y1) to (x2, y2). class selects the colour on a dark page, and color
+// is the one on a light page.
 func (l *layout) line(x1, y1, x2, y2 float64, class, color string, thickness float64) {
 	fmt.Fprintf(&l.out, `<line class="%s" x1="%.2f" y1="%.2f" x2="%.2f" y2="%.2f" stroke="%s" stroke-width="%g"/>`+"\n",
 		class, x1, y1, x2, y2, color, thickness)

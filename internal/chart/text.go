@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// Printable returns a text without characters that no viewer can show, and without those that
-// change the direction of the text around them.
+// Printable returns a text without the characters that no viewer can show, and without those that
+// change the direction of the text around them. It replaces control characters by spaces.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -44,6 +44,7 @@ func textWidth(text string) (w float64) {
 func Ticks(low, high float64) (all []string) {
 	const most = 8
 	const slack = 1e-9 // the part of a step that is allowed for rounding at the ends
+	// The step is the smallest of these multiples that results in at most eight steps.
 	step := math.Pow(10, math.Floor(math.Log10((high-low)/most)))
 	for _, factor := range []float64{1, 2, 5, 10} {
 		if (high-low)/(step*factor) <= most {
@@ -53,7 +54,7 @@ func Ticks(low, high float64) (all []string) {
 	}
 	decimals := max(0, -int(math.Floor(math.Log10(step)+slack)))
 	for n := math.Ceil(low/step - slack); n <= high/step+slack; n++ {
-		all = append(all, strconv.FormatFloat(n*step+0, 'f', decimals, 64))
+		all = append(all, strconv.FormatFloat(n*step+0, 'f', decimals, 64)) // +0 turns −0 into 0
 	}
 	return all
 }
@@ -62,11 +63,11 @@ func Ticks(low, high float64) (all []string) {
 // bright on a dark one. Neighbouring shades differ in lightness, so that they do not depend on
 // colour vision.
 func Shade(k, n int, dark bool) string {
-	ramp := [3][3]float64{{210, 229, 244}, {0, 114, 178}, {0, 40, 70}}
+	ramp := [3][3]float64{{210, 229, 244}, {0, 114, 178}, {0, 40, 70}} // RGB of the first, middle and last shade
 	if dark {
 		ramp = [3][3]float64{{20, 70, 105}, {60, 150, 210}, {215, 235, 250}}
 	}
-	at := 1.0
+	at := 1.0 // the position between the three shades, from 0 to 2; a single bar has the middle one
 	if n > 1 {
 		at = 2 * float64(k) / float64(n-1)
 	}

@@ -11,9 +11,9 @@ const page = 4096
 
 // Bits is a stream of independent fair bits. It is not safe for concurrent use.
 type Bits struct {
-	fill func([]byte)
+	fill func([]byte) // overwrites its argument with random bytes
 	buf  [page]byte
-	used int
+	used int // the number of bytes of buf that were returned; page if buf must be filled first
 }
 
 // NewBits returns a stream from the operating system's generator, through a buffer of one page.
@@ -23,9 +23,9 @@ func NewBits() *Bits {
 	return &Bits{fill: func(p []byte) { _, _ = rand.Read(p) }, used: page}
 }
 
-// ReplayBits returns a stream that fill writes, for tests that enumerate or repeat bits. Only tests
-// may call it, because the bits of a draw reveal the true value. A test of this package fails if
-// any other file of the module names it.
+// ReplayBits returns a stream of the bytes that fill writes, for tests that enumerate or repeat
+// bits. Only tests may call it, because the bits of a draw reveal the true value. A test of this
+// package fails if any other file of the module names it.
 func ReplayBits(fill func([]byte)) *Bits { return &Bits{fill: fill, used: page} }
 
 // BitsFrom returns source if it is a *Bits, a stream that replays source if it is another source,

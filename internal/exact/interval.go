@@ -13,11 +13,13 @@ func Int(n int64) Interval {
 	return Interval{x, x}
 }
 
-// result returns an interval for the result of an operation on x and y.
+// result returns an interval that stores the result of an operation on x and y: it has the larger
+// of their precisions, and rounds outwards.
 func result(x, y Interval) Interval { return outwards(max(x.lo.Prec(), y.lo.Prec())) }
 
-// outwards returns an interval with a given precision, whose ends round every assignment outwards.
-// Both ends are allocated at once, because allocation takes half the time of short operations.
+// outwards returns the interval from 0 to 0 with a given precision. Every assignment to its ends is
+// rounded: lo down and hi up. Both ends are allocated at once, because allocation takes half the
+// time of short operations.
 func outwards(prec uint) Interval {
 	ends := new([2]big.Float)
 	return Interval{
@@ -44,11 +46,13 @@ func (x Interval) Sub(y Interval) Interval {
 	return z
 }
 
-// near returns a number that can replace y ≥ 0 in x − y without changing the rounded result. It is
-// y itself, unless x > 0 is so much larger that no bit of y is left in x − y at the given
-// precision, which is at least that of x. In this case only the sign of y matters below the last
-// bit. Package big would compute all bits from the first of x to the last of y, which may be a
-// thousand million between 1 and a probability.
+// near returns a number that can replace y ≥ 0 in x − y without changing the result rounded to prec
+// bits. prec is at least the precision of x.
+//
+// The number is y itself, unless x > 0 is so much larger that no bit of y is left in the result.
+// Then all tiny numbers above 0 are rounded in the same way, and near returns a power of two that
+// is also below all bits of the result. Package big would compute all bits from the first of x to
+// the last of y. For a probability y near 0, these may be a thousand million bits.
 func near(x, y *big.Float, prec uint) *big.Float {
 	below := x.MantExp(nil) - int(prec) - 2
 	if x.Sign() == 0 || y.Sign() == 0 || y.IsInf() || y.MantExp(nil) > below {
@@ -90,8 +94,8 @@ func (x Interval) Bounds() (lo, hi *big.Float) {
 
 const (
 	// halved is the number of halvings of the exponent before the power series, and of squarings of
-	// the result after it. 1,000 becomes less than 2⁻¹², so that each term of the series adds 12
-	// bits.
+	// the result after it. They make the largest exponent, 1,000, less than 2⁻¹², so that each term
+	// of the series adds 12 bits.
 	halved = 22
 	// guard is more than the precision that is lost in the squarings and the roundings of the
 	// series.
@@ -99,7 +103,8 @@ const (
 )
 
 // Exp returns an enclosure of e^(nano·10⁻⁹) for 0 ≤ nano ≤ 10¹², with a relative width below
-// 2^−prec.
+// 2^−prec. It computes e^r for r = nano·10⁻⁹/2²² by the power series, and squares the result 22
+// times.
 func Exp(nano int64, prec uint) Interval {
 	work := prec + guard
 	if nano == 0 {
@@ -108,7 +113,7 @@ func Exp(nano int64, prec uint) Interval {
 	}
 	lo, hi := seriesOfExp(nano, work)
 	x, spare := outwards(work), outwards(work)
-	x.lo.SetMantExp(x.lo.SetInt(lo), -int(work))
+	x.lo.SetMantExp(x.lo.SetInt(lo), -int(work)) // seriesOfExp returns integers in units of 2^−work
 	x.hi.SetMantExp(x.hi.SetInt(hi), -int(work))
 	for range halved { // alternates between two buffers, so that nothing is allocated
 		spare.lo.Mul(x.lo, x.lo)
@@ -138,13 +143,13 @@ func seriesOfExp(nano int64, places uint) (lo, hi *big.Int) {
 	return sum, new(big.Int).Add(sum, big.NewInt(2*n+1))
 }
 
-// Pow returns an enclosure of xⁿ. It takes the same steps for every n, because n may depend on the
-// true value.
+// Pow returns an enclosure of xⁿ, by a square for each bit of n, from the highest, and a factor x
+// if the bit is set. It takes the same steps for every n, because n may depend on the true value.
 func (x Interval) Pow(n uint64) Interval {
 	power := Interval{new(big.Float).SetPrec(x.lo.Prec()).SetInt64(1), new(big.Float).SetPrec(x.hi.Prec()).SetInt64(1)}
 	for bit := 63; bit >= 0; bit-- {
 		power = power.Mul(power)
-		choices := [2]Interval{power, power.Mul(x)}
+		choices := [2]Interval{power, power.Mul(x)} // both are computed, for any bit
 		power = choices[n>>bit&1]
 	}
 	return power

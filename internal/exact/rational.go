@@ -2,9 +2,10 @@ package exact
 
 import "math/big"
 
-// Below returns true if a uniform real number in [0,1) is below a rational number. Each call of
-// next returns the next 64 bits of the uniform number. The result is true with exactly the
-// probability `number`.
+// Below returns true if a uniform real number in [0,1) is below a rational number from 0 to 1, so
+// with exactly the probability `number`. Each call of next returns the next 64 bits of the uniform
+// number. Below compares them with the next 64 bits of the rational number, found by long division,
+// until they differ.
 func Below(next func() uint64, number *big.Rat) bool {
 	rest, cell, word := new(big.Int).Set(number.Num()), new(big.Int), new(big.Int)
 	for {
@@ -15,7 +16,8 @@ func Below(next func() uint64, number *big.Rat) bool {
 	}
 }
 
-// LawFault returns why rational numbers are not a law, or "" if they are one.
+// LawFault returns the reason why rational numbers are not a probability law, or "" if they are
+// one: none is nil or negative, and they sum to 1.
 func LawFault(p []*big.Rat) string {
 	sum := new(big.Rat)
 	for _, x := range p {

@@ -19,25 +19,29 @@ type vector struct {
 	den *big.Int
 }
 
-// vertex solves equations with a basis matrix exactly.
+// vertex is a vertex given by its basis, a list of constraints that are equations at the vertex. It
+// solves equations with the basis matrix, whose rows are these constraints, exactly.
 type vertex struct {
 	p       *Program
 	basis   []int
-	inverse [][]uint64 // modulo prime
+	inverse [][]uint64 // of the basis matrix, modulo prime; inverse[j][i] belongs to variable j and place i
 	found   *vector    // the point, or nil if it is not computed yet
 }
 
-// newVertex inverts the basis matrix modulo the prime. It returns nil if the context has ended or
-// if there is no inverse. Then the constraints are linearly dependent, or the prime divides a
+// newVertex returns the vertex of a basis, whose constraints may be at other places than in the
+// argument. It inverts the basis matrix modulo the prime. It returns nil if the context has ended
+// or if there is no inverse. Then the constraints are linearly dependent, or the prime divides a
 // determinant, which has a probability of about 2⁻⁶¹.
+//
+// It starts with the constraints −x_j ≤ 0 and replaces those that are not in the basis, one by one.
 func newVertex(p *Program, basis []int) *vertex {
 	v := &vertex{p: p, basis: make([]int, p.vars), inverse: make([][]uint64, p.vars)}
 	for j := range v.inverse {
 		v.inverse[j] = make([]uint64, p.vars)
-		v.inverse[j][j] = prime - 1
+		v.inverse[j][j] = prime - 1 // −1
 		v.basis[j] = j
 	}
-	stays := make([]bool, p.vars)
+	stays := make([]bool, p.vars) // by place: the constraint there is in the basis
 	for _, r := range basis {
 		if r < p.vars {
 			stays[r] = true
@@ -51,6 +55,7 @@ func newVertex(p *Program, basis []int) *vertex {
 			return nil
 		}
 		z := v.combine(r)
+		// The new constraint takes any place where the matrix stays invertible.
 		i := 0
 		for i < len(z) && (stays[i] || z[i] == 0) {
 			i++
@@ -74,9 +79,11 @@ func (v *vertex) combine(r int) []uint64 {
 	return z
 }
 
+// replace puts constraint r, which is z·(basis matrix), into the basis at place i, and updates the
+// inverse. z_i is not 0.
 func (v *vertex) replace(i, r int, z []uint64) {
 	inv := inverse(z[i])
-	minus := make([]uint64, len(z))
+	minus := make([]uint64, len(z)) // −z, without element i
 	for k, zk := range z {
 		if k != i && zk != 0 {
 			minus[k] = prime - zk
@@ -91,7 +98,7 @@ func (v *vertex) replace(i, r int, z []uint64) {
 	v.basis[i] = r
 }
 
-// accumulate adds a multiple of row to sum.
+// accumulate adds a multiple of row to sum, modulo the prime.
 func accumulate(sum, row []uint64, multiple uint64) {
 	for i, x := range row {
 		if x != 0 {
@@ -100,6 +107,7 @@ func accumulate(sum, row []uint64, multiple uint64) {
 	}
 }
 
+// reduce returns x modulo the prime, for x below twice the prime.
 func reduce(x uint64) uint64 {
 	if x >= prime {
 		x -= prime
@@ -107,7 +115,8 @@ func reduce(x uint64) uint64 {
 	return x
 }
 
-// mul returns x·y modulo the prime, using 2⁶¹ = deficit.
+// mul returns x·y modulo the prime. It replaces 2⁶¹ by the deficit, which is equal modulo the
+// prime, until the number has 61 bits.
 func mul(x, y uint64) uint64 {
 	const low = 1<<61 - 1
 	hi, lo := bits.Mul64(x, y)
@@ -116,6 +125,7 @@ func mul(x, y uint64) uint64 {
 	return reduce(sum&low + sum>>61*deficit)
 }
 
+// inverse returns 1/x modulo the prime. x is not 0.
 func inverse(x uint64) uint64 {
 	y := uint64(1)
 	for e := uint64(prime - 2); e > 0; e >>= 1 { // Fermat: x^(prime−2)
@@ -127,6 +137,7 @@ func inverse(x uint64) uint64 {
 	return y
 }
 
+// residue returns x modulo the prime, which is not negative.
 func residue(x *big.Int) uint64 {
 	return new(big.Int).Mod(x, big.NewInt(prime)).Uint64()
 }
@@ -144,21 +155,25 @@ func (v *vertex) point() vector {
 	return *v.found
 }
 
-// column returns x with a·x = 1 for the constraint at place i and a·x = 0 for the others.
+// column returns column i of the inverse of the basis matrix: x with a·x = 1 for the constraint at
+// place i and a·x = 0 for the others.
 func (v *vertex) column(i int) vector {
 	b := zeros(len(v.basis))
 	b[i].SetInt64(1)
 	return v.solve(b, false)
 }
 
-// multipliers returns y with y·(basis matrix) = c.
+// multipliers returns y with y·(basis matrix) = c, the multiplier of each constraint of the basis.
 func (v *vertex) multipliers(c []*big.Int) vector { return v.solve(c, true) }
 
-// solve returns the solution of (basis matrix)·x = b, or of x·(basis matrix) = b, and verifies it.
-// It computes the digits of the solution to the base prime one by one. With the inverse C modulo
-// the prime, the first digit is C·b. The other digits solve the equation for b − A·C·b, divided by
-// the prime. Enough digits determine the fraction with a small numerator and denominator. There is
-// an inverse, so there is one solution, and the search ends.
+// solve returns the solution of (basis matrix)·x = b, or of x·(basis matrix) = b if transposed, and
+// verifies it. If the context ends, it returns zeros.
+//
+// It computes the digits of the solution to the base prime one by one, lowest first (Dixon's p-adic
+// lifting). With the basis matrix A and its inverse C modulo the prime, the first digit is C·b. The
+// other digits solve the equation for b − A·C·b, divided by the prime. Enough digits determine the
+// fraction with a small numerator and denominator. There is an inverse, so there is one solution,
+// and the search ends.
 func (v *vertex) solve(b []*big.Int, transposed bool) vector {
 	rest := zeros(len(b))
 	for i := range b {
@@ -178,8 +193,8 @@ func (v *vertex) solve(b []*big.Int, transposed bool) vector {
 	}
 }
 
-// digit returns the first digit of the solution for rest, and replaces rest by the right side for
-// the other digits.
+// digit returns the lowest digit, to the base prime, of the solution for the right side rest. It
+// replaces rest by the right side for the other digits.
 func (v *vertex) digit(rest []*big.Int, transposed bool) []uint64 {
 	small := make([]uint64, len(rest))
 	for i, r := range rest {
@@ -201,11 +216,12 @@ func (v *vertex) digit(rest []*big.Int, transposed bool) []uint64 {
 	}
 	v.subtract(rest, large, transposed)
 	for _, r := range rest {
-		r.Quo(r, big.NewInt(prime))
+		r.Quo(r, big.NewInt(prime)) // divides without a remainder
 	}
 	return digit
 }
 
+// dot returns Σ x_i·y_i modulo the prime.
 func dot(x, y []uint64) uint64 {
 	sum := uint64(0)
 	for i, xi := range x {
@@ -216,7 +232,7 @@ func dot(x, y []uint64) uint64 {
 	return sum
 }
 
-// subtract subtracts (basis matrix)·x, or x·(basis matrix), from b.
+// subtract subtracts (basis matrix)·x from b, or x·(basis matrix) if transposed.
 func (v *vertex) subtract(b, x []*big.Int, transposed bool) {
 	product := new(big.Int)
 	for i, r := range v.basis {
@@ -231,7 +247,7 @@ func (v *vertex) subtract(b, x []*big.Int, transposed bool) {
 	}
 }
 
-// solved returns true if x is the solution.
+// solved returns true if x is exactly the solution that [vertex.solve] searches.
 func (v *vertex) solved(x vector, b []*big.Int, transposed bool) bool {
 	rest := make([]*big.Int, len(b))
 	for i := range b {
@@ -246,12 +262,13 @@ func (v *vertex) solved(x vector, b []*big.Int, transposed bool) bool {
 	return true
 }
 
-// fractions returns the vector of rational numbers with the given digits, lowest first. The
-// numerators and the common denominator must be so small that a coincidence is very unlikely. There
-// is at most one such vector, and for most digits there is none.
+// fractions returns the vector of rational numbers with the given digits to the base prime.
+// digits[d][i] is digit d of element i, lowest first. The numerators and the common denominator
+// must be so small that a coincidence is very unlikely. There is at most one such vector. fractions
+// returns false if there is none, as for most digits, or if the context has ended.
 func (p *Program) fractions(digits [][]uint64) (vector, bool) {
 	modulus := new(big.Int).Exp(big.NewInt(prime), big.NewInt(int64(len(digits))), nil)
-	limit := modulus.BitLen()/2 - 25
+	limit := modulus.BitLen()/2 - 25 // product of numerator and denominator below modulus/2⁵⁰
 	x := vector{zeros(len(digits[0])), big.NewInt(1)}
 	for i, n := range x.num {
 		if p.ended() {
@@ -260,6 +277,7 @@ func (p *Program) fractions(digits [][]uint64) (vector, bool) {
 		for d := len(digits) - 1; d >= 0; d-- {
 			n.Mul(n, big.NewInt(prime)).Add(n, new(big.Int).SetUint64(digits[d][i]))
 		}
+		// With the denominator of the earlier elements, most elements are already integers.
 		balance(n.Mul(n, x.den), modulus)
 		if n.BitLen() <= limit {
 			continue
@@ -276,7 +294,7 @@ func (p *Program) fractions(digits [][]uint64) (vector, bool) {
 	return x, true
 }
 
-// balance replaces x by the number nearest to 0 that is equal modulo the modulus.
+// balance replaces x by the number nearest to 0 that is equal to x modulo the modulus.
 func balance(x, modulus *big.Int) {
 	x.Mod(x, modulus)
 	if other := new(big.Int).Sub(x, modulus); other.CmpAbs(x) < 0 {
@@ -285,7 +303,8 @@ func balance(x, modulus *big.Int) {
 }
 
 // fraction returns num of at most limit bits and den > 0 with num = x·den modulo the modulus. If
-// there is such a den of few bits, it returns that one.
+// there is such a den of few bits, it returns that one. It stops the extended Euclidean algorithm
+// for the modulus and x at the first remainder of at most limit bits (rational reconstruction).
 func fraction(x, modulus *big.Int, limit int) (num, den *big.Int) {
 	a, b := new(big.Int).Set(modulus), new(big.Int).Mod(x, modulus)
 	u, v := new(big.Int), big.NewInt(1)
@@ -302,6 +321,7 @@ func fraction(x, modulus *big.Int, limit int) (num, den *big.Int) {
 	return b, v
 }
 
+// zeros returns n integers that are 0.
 func zeros(n int) []*big.Int {
 	x := make([]*big.Int, n)
 	for i := range x {

@@ -57,23 +57,24 @@ type Optimum struct {
 
 // Program is a linear program over variables x_0 … x_(n−1) ≥ 0. It keeps the basis of the last
 // solution, so that it takes few steps to solve it again with another objective or with more rows.
+// It is not safe for concurrent use.
 type Program struct {
 	vars        int
-	constraints []constraint // those of the variables, then the rows
+	constraints []constraint // −x_j ≤ 0 for each variable j, and then the rows
 	walk        *walk
 	ctx         context.Context // the context of Maximize while it runs
 }
 
-// constraint is a row in two forms: in integers, multiplied by scale, and rounded, with the largest
-// coefficient near 1.
+// constraint is the row a·x ≤ b, or a·x = b, in two forms: in integers, multiplied by scale, and in
+// float64, with a largest coefficient near 1. An objective is stored as a constraint with bound 0.
 type constraint struct {
-	index  []int
-	coef   []*big.Int
-	bound  *big.Int
-	scale  *big.Int
-	size   *big.Float // the largest coefficient; approx are the coefficients divided by it
-	approx []float64
-	equal  bool
+	index  []int      // the variables that have a term
+	coef   []*big.Int // their coefficients, multiplied by scale
+	bound  *big.Int   // b, multiplied by scale
+	scale  *big.Int   // the common denominator of the coefficients and b
+	size   *big.Float // the largest absolute value in coef
+	approx []float64  // the elements of coef divided by size
+	equal  bool       // an equation
 }
 
 // New returns a program without rows. It returns [ErrInvalid] for less than one variable or more
@@ -104,6 +105,8 @@ func (p *Program) Add(r Row) error {
 	return nil
 }
 
+// check returns [ErrInvalid] for terms that a row or objective of the program cannot have (see
+// [Program.Add]).
 func (p *Program) check(terms []Term) error {
 	seen := make(map[int]bool, len(terms))
 	for _, t := range terms {
@@ -148,6 +151,7 @@ func (p *Program) Maximize(ctx context.Context, objective []Term) (*Optimum, err
 // invalid result, which Maximize discards.
 func (p *Program) ended() bool { return p.ctx.Err() != nil }
 
+// newConstraint converts a checked row to its two forms.
 func newConstraint(r Row) constraint {
 	c := constraint{scale: commonDenominator(r), size: new(big.Float), equal: r.Equal}
 	c.bound = times(r.Bound, c.scale)
@@ -166,6 +170,7 @@ func newConstraint(r Row) constraint {
 	return c
 }
 
+// commonDenominator returns the least common denominator of the coefficients and the bound.
 func commonDenominator(r Row) *big.Int {
 	d := new(big.Int).Set(r.Bound.Denom())
 	for _, t := range r.Terms {
@@ -175,6 +180,7 @@ func commonDenominator(r Row) *big.Int {
 	return d
 }
 
+// times returns x·scale, for a scale that is a multiple of the denominator of x.
 func times(x *big.Rat, scale *big.Int) *big.Int {
 	n := new(big.Int).Quo(scale, x.Denom())
 	return n.Mul(n, x.Num())

@@ -9,7 +9,8 @@ const (
 	// zero is the largest absolute value that counts as 0 among numbers of size 1. The exact method
 	// corrects the resulting errors.
 	zero = 1e-11
-	// minPivot is the smallest allowed pivot.
+	// minPivot is the smallest allowed pivot: the element that the computation of a new inverse
+	// divides by.
 	minPivot = 1e-8
 	// renewal is the number of steps after which the inverse is computed again, to remove rounding
 	// errors.
@@ -17,7 +18,8 @@ const (
 )
 
 // walk is the simplex method in float64. Any of its results may be wrong, except that its number of
-// steps is limited. Only the basis where it ends is used.
+// steps is limited. Only the basis where it ends is used. When the context ends, the walk stops
+// early.
 type walk struct {
 	p     *Program
 	basis []int // the constraints of the basis
@@ -25,8 +27,8 @@ type walk struct {
 	// inverse is the inverse of the matrix whose rows are the constraints of the basis;
 	// inverse[j][i] belongs to variable j and place i.
 	inverse [][]float64
-	// bound and x are the bounds of the constraints and the vertex, relative to an origin, in a
-	// unit.
+	// bound holds the bounds of the constraints, and x the vertex. Both are differences from an
+	// origin in a unit, which [walk.rescale] has set.
 	bound, x []float64
 	support  []int // a buffer: the indexes where a row of the inverse is not 0
 	stuck    int   // a constraint that no point seems to satisfy, or −1
@@ -34,6 +36,8 @@ type walk struct {
 	since    int   // the number of steps since the inverse was computed
 }
 
+// newWalk returns a walk with the basis of the constraints −x_j ≤ 0. Its numbers are computed by
+// [walk.rescale] and [walk.restart].
 func newWalk(p *Program) *walk {
 	w := &walk{p: p, basis: make([]int, p.vars), x: make([]float64, p.vars)}
 	w.inverse = make([][]float64, p.vars)
@@ -56,11 +60,12 @@ func (w *walk) restart() {
 }
 
 // renew computes the inverse again, with those of the given constraints in the basis that are
-// linearly independent.
+// linearly independent. The other places have constraints −x_j ≤ 0. It uses up none of the steps
+// that are left.
 func (w *walk) renew(basis []int) {
-	left := w.steps
+	left := w.steps // replace counts steps; they are restored at the end
 	w.restart()
-	stays := make([]bool, len(basis))
+	stays := make([]bool, len(basis)) // by place: the constraint there is in the given basis
 	for _, r := range basis {
 		if r < len(stays) {
 			stays[r] = true
@@ -82,7 +87,8 @@ func (w *walk) renew(basis []int) {
 	w.since, w.steps = 0, left
 }
 
-// steepest returns the place of the largest pivot among those that do not stay, or −1.
+// steepest returns the place of the pivot z_i with the largest absolute value among those that do
+// not stay. It returns −1 if all are too small.
 func steepest(z []float64, stays []bool) int {
 	best, most := -1, minPivot
 	for i, zi := range z {
@@ -94,7 +100,7 @@ func steepest(z []float64, stays []bool) int {
 }
 
 // maximize walks from the last basis to one that looks optimal, or to one that shows why there is
-// none.
+// none. If a constraint seems impossible to satisfy, stuck is set to it.
 func (w *walk) maximize(objective constraint) {
 	w.steps = 200 + 20*(w.p.vars+len(w.p.constraints))
 	c := make([]float64, w.p.vars)
@@ -108,13 +114,14 @@ func (w *walk) maximize(objective constraint) {
 		if w.feasible(c) {
 			w.improve(c)
 		}
+		// Without a step since the new inverse was computed, the end was reached.
 		if w.since == 0 || w.steps == before || w.steps <= 0 || w.p.ended() {
 			return
 		}
 	}
 }
 
-// multipliers returns y with y·(basis matrix) = c.
+// multipliers returns y with y·(basis matrix) = c, the multiplier of each constraint of the basis.
 func (w *walk) multipliers(c []float64) []float64 {
 	y := make([]float64, len(c))
 	for j, cj := range c {
@@ -139,8 +146,8 @@ func (w *walk) combine(r int) []float64 {
 	return z
 }
 
-// excess returns the violation of constraint r at the vertex. A negative result is the distance to
-// the bound.
+// excess returns a·x − b of constraint r at the vertex x. It is above 0 if an inequality is
+// violated, and not 0 if an equation is.
 func (w *walk) excess(r int) float64 {
 	c := &w.p.constraints[r]
 	e := -w.bound[r]
@@ -150,8 +157,8 @@ func (w *walk) excess(r int) float64 {
 	return e
 }
 
-// replace puts constraint r, which is z·(basis matrix), into the basis at place i, and moves to the
-// new vertex.
+// replace puts constraint r, which is z·(basis matrix), into the basis at place i. It updates the
+// inverse and moves to the new vertex. z_i is the pivot.
 func (w *walk) replace(i, r int, z []float64) {
 	step := w.excess(r) / z[i]
 	w.support = w.support[:0]
@@ -176,11 +183,12 @@ func (w *walk) replace(i, r int, z []float64) {
 	w.steps--
 }
 
-// feasible walks to a vertex that satisfies all constraints, by the dual simplex method. The
-// objective is the given one if it suits the present basis. feasible returns false if there is no
-// such vertex or no step is left.
+// feasible walks to a vertex that satisfies all constraints, by the dual simplex method. This
+// method needs multipliers that are not negative. So the walk replaces negative multipliers of the
+// objective c by 0, and increases all slightly. feasible returns false if there seems to be no such
+// vertex, if no step is left, or if the context has ended. In the first case it sets stuck.
 func (w *walk) feasible(c []float64) bool {
-	y := w.multipliers(c)
+	y := w.multipliers(c) // kept up to date at each step, instead of computed again
 	for i := range y {
 		if !w.p.constraints[w.basis[i]].equal {
 			y[i] = max(y[i], 0) + 1e-6*jitter(w.basis[i])
@@ -192,12 +200,12 @@ func (w *walk) feasible(c []float64) bool {
 			return true
 		}
 		z := w.combine(r)
-		i := w.leaving(y, z, w.excess(r) > 0)
+		i := w.leaving(y, z, w.excess(r) > 0) // for an equation, the excess may also be negative
 		if i < 0 {
 			w.stuck = r
 			return false
 		}
-		theta := y[i] / z[i]
+		theta := y[i] / z[i] // the multiplier of r in the new basis
 		for k := range y {
 			y[k] -= theta * z[k]
 		}
@@ -210,9 +218,10 @@ func (w *walk) feasible(c []float64) bool {
 	return false
 }
 
-// renewWith computes the inverse again and keeps the objective whose multipliers are y.
+// renewWith computes the inverse again. It keeps the objective whose multipliers are y, and returns
+// its multipliers for the new inverse.
 func (w *walk) renewWith(y []float64) []float64 {
-	c := make([]float64, len(y))
+	c := make([]float64, len(y)) // the objective: y·(basis matrix)
 	for i, r := range w.basis {
 		for t, j := range w.p.constraints[r].index {
 			c[j] += y[i] * w.p.constraints[r].approx[t]
@@ -230,7 +239,8 @@ func jitter(r int) float64 {
 	return 1 + float64(x>>11)/(1<<53)
 }
 
-// violated returns the constraint outside the basis with the largest violation, or −1.
+// violated returns the constraint outside the basis with the largest violation, or −1 if there is
+// none.
 func (w *walk) violated() int {
 	worst, most := -1, zero
 	for r := range w.p.constraints {
@@ -248,8 +258,12 @@ func (w *walk) violated() int {
 	return worst
 }
 
-// leaving returns the place of the constraint that leaves the basis for z·(basis matrix), which is
-// the one whose multiplier would be the first to fall below 0. It returns −1 if there is none.
+// leaving is the ratio test of the dual simplex method. It returns the place of the constraint that
+// leaves the basis for a violated constraint, which is z·(basis matrix). That is the one with the
+// least y_i/z_i, because its multiplier y_i would be the first to fall below 0. Of nearly equal
+// ones, it selects the largest pivot. If above is false, the violated constraint is an equation
+// with a left side that is too small, and the signs of z are reversed. It returns −1 if no
+// constraint can leave.
 func (w *walk) leaving(y, z []float64, above bool) int {
 	best, least := -1, math.Inf(1)
 	for i, zi := range z {
@@ -267,10 +281,11 @@ func (w *walk) leaving(y, z []float64, above bool) int {
 	return best
 }
 
-// improve walks from a feasible vertex to better ones, by the primal simplex method. It stops if
-// the vertex looks optimal, if the objective has no upper bound, or if no step is left.
+// improve walks from a feasible vertex to better ones for the objective c, by the primal simplex
+// method. It stops if the vertex looks optimal, if the objective has no upper bound, if no step is
+// left, or if the context has ended.
 func (w *walk) improve(c []float64) {
-	idle := 0 // the number of steps since the last one that moved
+	idle := 0 // the number of steps since the last one that moved; after many, Bland's rule prevents a cycle
 	for w.steps > 0 && !w.p.ended() {
 		if w.since >= renewal {
 			w.renew(slices.Clone(w.basis))
@@ -290,8 +305,8 @@ func (w *walk) improve(c []float64) {
 	}
 }
 
-// dropped returns the place of a constraint with a negative multiplier: the most negative, or the
-// first with Bland's rule. It returns −1 if there is none.
+// dropped returns the place of an inequality with a negative multiplier: the most negative one or,
+// with Bland's rule, the one with the lowest number. It returns −1 if there is none.
 func (w *walk) dropped(y []float64, bland bool) int {
 	best := -1
 	for i, yi := range y {
@@ -305,8 +320,10 @@ func (w *walk) dropped(y []float64, bland bool) int {
 	return best
 }
 
-// blocking returns the first constraint that stops a move from the vertex off the constraint at
-// place i, and the length of the move. It returns −1 if no constraint stops it.
+// blocking returns the constraint that is the first to stop a move from the vertex off the
+// constraint at place i, and the length of the move. Of nearly equal ones, it selects the one that
+// changes fastest or, with Bland's rule, the one with the lowest number. It returns −1 and +∞ if no
+// constraint stops the move.
 func (w *walk) blocking(i int, bland bool) (int, float64) {
 	best, least, steepest := -1, math.Inf(1), 0.0
 	for r := range w.p.constraints {
@@ -314,7 +331,7 @@ func (w *walk) blocking(i int, bland bool) (int, float64) {
 			continue
 		}
 		c := &w.p.constraints[r]
-		rate := 0.0
+		rate := 0.0 // the increase of the left side per unit of the move
 		for t, j := range c.index {
 			rate -= c.approx[t] * w.inverse[j][i]
 		}

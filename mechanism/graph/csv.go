@@ -35,7 +35,7 @@ type CSVGraph struct {
 	// and then the others in the order of Colors.
 	Preferences *Preferences
 
-	vertex map[string]int
+	vertex map[string]int // the numbers of the vertices, by id
 }
 
 // Read reads a graph of datasets from two CSV files (RFC 4180: UTF-8, comma-separated, with a
@@ -63,6 +63,8 @@ func (o CSVOptions) Read(nodes, edges io.Reader) (*CSVGraph, error) {
 	return c, nil
 }
 
+// validate returns [privacy.ErrInvalid] unless there is a colour column, and Colors is nil or has 2
+// to 1,024 different names.
 func (o CSVOptions) validate() error {
 	if o.ColorColumn == "" {
 		return invalid("the name of the colour column is missing")
@@ -84,12 +86,15 @@ func (c *CSVGraph) Vertex(id string) (v int, ok bool) {
 	return v, ok
 }
 
+// readNodes reads the file of vertices and sets all fields except Graph. Without given colours, it
+// numbers them in the order of the rows first, and then sorts them. Errors are as for
+// [CSVOptions.Read].
 func (c *CSVGraph) readNodes(r io.Reader, options CSVOptions) error {
 	f, err := openCSV(r, "nodes", nil, cmp.Or(options.IDColumn, "id"), options.ColorColumn)
 	if err != nil {
 		return err
 	}
-	numbers := make(map[string]int) // the numbers of the colours
+	numbers := make(map[string]int) // the numbers of the colours, by name
 	for number, name := range c.Colors {
 		numbers[name] = number
 	}
@@ -128,7 +133,7 @@ func (c *CSVGraph) readNodes(r io.Reader, options CSVOptions) error {
 			options.ColorColumn)}
 	}
 	if options.Colors == nil {
-		found := c.Colors
+		found := c.Colors // in the order of the rows, by which colors counts
 		c.Colors = slices.Sorted(slices.Values(found))
 		for v, number := range colors {
 			place, _ := slices.BinarySearch(c.Colors, found[number])
@@ -139,6 +144,8 @@ func (c *CSVGraph) readNodes(r io.Reader, options CSVOptions) error {
 	return err
 }
 
+// readEdges reads the file of edges and sets Graph. The vertices must have been read. Errors are as
+// for [CSVOptions.Read].
 func (c *CSVGraph) readEdges(r io.Reader) error {
 	f, err := openCSV(r, "edges", c.vertex, "source", "target")
 	if err != nil {
@@ -165,6 +172,7 @@ func (c *CSVGraph) readEdges(r io.Reader) error {
 	}
 	c.Graph = graphOf(len(c.IDs), pairs)
 	if v, w, twice := c.Graph.parallel(); twice {
+		// The error is about the second of the two rows.
 		number := secondOf(pairs, v, w)
 		return &InputError{File: "edges", Line: int(lines[number-1]), Edge: number, Vertex: c.IDs[v],
 			Reason: "the edge is given twice"}
@@ -172,11 +180,12 @@ func (c *CSVGraph) readEdges(r io.Reader) error {
 	return nil
 }
 
-// ReadGiven reads laws at some vertices, for [Problem], from a CSV file in the format of
+// ReadGiven reads the laws at some vertices, for [Problem.Given], from a CSV file in the format of
 // [CSVOptions.Read]. It has the columns id, color and probability: the probability of that colour
-// at that vertex, a decimal number in [0,1]. It is for two colours. It returns an [*InputError]
-// like Read, also for a repeated vertex, an unknown id or colour, and an invalid probability. It
-// returns [privacy.ErrInvalid] if the graph has more than two colours.
+// at that vertex, a decimal number in [0,1]. There must be two colours. The result has the
+// probabilities of both, by vertex. It returns an [*InputError] like Read, also for a repeated
+// vertex, an unknown id or colour, and an invalid probability. It returns [privacy.ErrInvalid] if
+// the graph has more than two colours.
 func (c *CSVGraph) ReadGiven(boundary io.Reader) (map[int][]float64, error) {
 	if len(c.Colors) != 2 {
 		return nil, invalid("a boundary file needs 2 colours, and the graph has %d", len(c.Colors))
@@ -190,7 +199,7 @@ func (c *CSVGraph) ReadGiven(boundary io.Reader) (map[int][]float64, error) {
 		v, known := c.vertex[f.field(0)]
 		output := slices.Index(c.Colors, f.field(1))
 		probability, err := strconv.ParseFloat(f.field(2), 64)
-		hexadecimal := strings.ContainsAny(f.field(2), "xX")
+		hexadecimal := strings.ContainsAny(f.field(2), "xX") // such a number is accepted by ParseFloat
 		switch {
 		case !known:
 			return nil, f.fault(f.field(0), "the id is not among the nodes")
@@ -217,12 +226,13 @@ type csvFile struct {
 	reader  *csv.Reader
 	columns []int // by requested column, its index in a row
 	row     []string
-	line    int // the line at which row starts
-	err     error
+	line    int   // the line at which row starts
+	err     error // what next found, except the end of the file
 }
 
-// openCSV reads the header. known are ids of vertices: a first row with one of them is not a
-// header.
+// openCSV skips a byte-order mark and reads the header, which must have each of the columns once.
+// name is the file's name in errors. known are the ids of vertices: a first row with one of them is
+// not a header, so its cells are not repeated in an error.
 func openCSV(r io.Reader, name string, known map[string]int, columns ...string) (*csvFile, error) {
 	buffered := bufio.NewReader(r)
 	if mark, _ := buffered.Peek(3); string(mark) == "\uFEFF" {
@@ -249,9 +259,10 @@ func openCSV(r io.Reader, name string, known map[string]int, columns ...string) 
 	return f, nil
 }
 
-// titles returns the columns of the header, which has been read, for an error: the first 20, and 40
-// bytes of each. It returns "" if the row may be data, of a file without a header, because an error
-// must not contain a cell of a file. The file is not used after that.
+// titles returns the columns of the header for an error: the first 20, and 40 bytes of each. It
+// returns "" if the header may be a row of data, in a file without a header, because an error must
+// not contain a cell of a file. It reads further rows to decide this, so the file cannot be used
+// after that.
 func (f *csvFile) titles(known map[string]int) string {
 	const most, longest = 20, 40
 	header := slices.Clone(f.row) // the memory of the row is reused
@@ -268,9 +279,9 @@ func (f *csvFile) titles(known map[string]int) string {
 	return "; the header has " + strings.Join(titles, ", ")
 }
 
-// mayBeData returns true if the first row may be a row of data. This is so if it has a number or a
-// text that cannot be a title, the id of a vertex, or a cell that is also in one of the next rows,
-// in any column.
+// mayBeData returns true if the header, the first row, may be a row of data. This is so if it has a
+// number, a text that cannot be a title, the id of a vertex, or a cell that is also in one of the
+// next 1,000 rows, in any column.
 func (f *csvFile) mayBeData(header []string, known map[string]int) bool {
 	for _, title := range header {
 		_, err := strconv.ParseFloat(title, 64)
@@ -293,7 +304,8 @@ func (f *csvFile) mayBeData(header []string, known map[string]int) bool {
 	return false
 }
 
-// next reads a row. It returns false at the end of the file and after an error.
+// next reads a row and returns true. It returns false at the end of the file and after an error,
+// which it stores in f.err.
 func (f *csvFile) next() bool {
 	row, err := f.reader.Read()
 	var malformed *csv.ParseError
@@ -311,9 +323,11 @@ func (f *csvFile) next() bool {
 	return false
 }
 
-// field returns a requested column.
+// field returns the cell of the row in a requested column, numbered as in the call of openCSV.
 func (f *csvFile) field(column int) string { return f.row[f.columns[column]] }
 
+// fault returns an [*InputError] about the present row. vertex is the id that the error is about,
+// or "".
 func (f *csvFile) fault(vertex, format string, args ...any) error {
 	return &InputError{File: f.name, Line: f.line, Vertex: vertex, Reason: fmt.Sprintf(format, args...)}
 }

@@ -17,6 +17,8 @@ func (g *Graph) Distances(p *Preferences) ([]int32, error) {
 	return g.distances(p), nil
 }
 
+// distances is [Graph.Distances] for preferences with the right number of vertices. It is a
+// breadth-first search from all vertices on a boundary.
 func (g *Graph) distances(p *Preferences) []int32 {
 	distance := slices.Repeat([]int32{-1}, g.Vertices())
 	queue := make([]uint32, 0, g.Vertices())
@@ -38,6 +40,7 @@ func (g *Graph) distances(p *Preferences) []int32 {
 	return distance
 }
 
+// onBoundary returns true if v has a neighbour of another rainbow.
 func (g *Graph) onBoundary(p *Preferences, v int) bool {
 	for _, w := range g.Neighbors(v) {
 		if p.of[w] != p.of[v] {

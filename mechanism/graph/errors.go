@@ -69,11 +69,12 @@ func (e *ConflictError) Error() string {
 // Unwrap returns [privacy.ErrInvalid].
 func (e *ConflictError) Unwrap() error { return privacy.ErrInvalid }
 
+// invalid returns an error that wraps [privacy.ErrInvalid].
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{privacy.ErrInvalid}, args...)...)
 }
 
-// faultAt returns an error about a vertex.
+// faultAt returns an [*InputError] about vertex v.
 func faultAt(v int, format string, args ...any) error {
 	return &InputError{Vertex: fmt.Sprint(v), Reason: fmt.Sprintf(format, args...)}
 }

@@ -102,6 +102,7 @@ type pairs struct {
 	program                 *lp.Program
 }
 
+// newPairs returns the linear program with all rows. Errors are those of [Gradual].
 func newPairs(ctx context.Context, g *Graph, low, high [][]*big.Rat, growth *big.Rat) (*pairs, error) {
 	p := &pairs{vertices: g.Vertices(), low: low, high: high}
 	var err error
@@ -120,7 +121,8 @@ func newPairs(ctx context.Context, g *Graph, low, high [][]*big.Rat, growth *big
 	return p, errors.Join(p.addLaws(), p.addMoves(ctx, g, growth))
 }
 
-// checkRational checks that there is one law for each vertex, and returns their number of outputs.
+// checkRational returns the number of outputs of the laws. It returns [privacy.ErrInvalid] unless
+// there is one valid law for each vertex, all with the same number of outputs.
 func checkRational(vertices int, laws [][]*big.Rat) (outputs int, err error) {
 	if vertices == 0 || len(laws) != vertices {
 		return 0, invalid("%d laws for %d vertices; one each is needed", len(laws), vertices)
@@ -139,11 +141,15 @@ func checkRational(vertices int, laws [][]*big.Rat) (outputs int, err error) {
 	return len(laws[0]), nil
 }
 
-// at returns the variable of a pair.
+// at returns the variable that is the probability of first output i and second output j at vertex
+// v.
 func (p *pairs) at(v, i, j int) int { return (v*p.first+i)*p.second + j }
 
+// addLaws adds the equations that make the pairs of each vertex have the given laws: the
+// probability of each first output, and that of each second one.
 func (p *pairs) addLaws() (err error) {
 	one := big.NewRat(1, 1)
+	// add adds the equation that the sum of some variables is bound.
 	add := func(bound *big.Rat, pairs int, at func(i int) int) {
 		row := lp.Row{Equal: true, Bound: bound}
 		for i := range pairs {
@@ -164,8 +170,9 @@ func (p *pairs) addLaws() (err error) {
 	return err
 }
 
-// addMoves adds the inequalities of privacy. Because δ is 0, the inequalities of single pairs imply
-// those of sets.
+// addMoves adds the inequalities of privacy: for each edge, in both directions, Pr(pair | v) ≤
+// e^ε·Pr(pair | w). Because δ is 0, the inequalities of single pairs imply those of sets. It
+// returns an error if ctx ends.
 func (p *pairs) addMoves(ctx context.Context, g *Graph, growth *big.Rat) (err error) {
 	one, minus := big.NewRat(1, 1), new(big.Rat).Neg(growth)
 	for v := range p.vertices {
@@ -187,6 +194,7 @@ func (p *pairs) addMoves(ctx context.Context, g *Graph, growth *big.Rat) (err er
 	return err
 }
 
+// laws returns the solution x by vertex, first output and second output.
 func (p *pairs) laws(x []*big.Rat) [][][]*big.Rat {
 	laws := make([][][]*big.Rat, p.vertices)
 	for v := range laws {
@@ -197,11 +205,13 @@ func (p *pairs) laws(x []*big.Rat) [][][]*big.Rat {
 	return laws
 }
 
-// game converts the multipliers y of an infeasible program to a game. They combine the rows of the
-// program to coefficients y(v,i) + y(v,j) + moves(v,i,j) ≥ 0 and a bound Σ y·law < 0. So with the
-// gains −y, the sum of the moves is at least the gain, and the given laws gain more than 0.
+// game converts the multipliers y of an infeasible program to a game, as described at
+// [NotGradualError]. They combine the rows of the program to coefficients y(v,i) + y(v,j) +
+// moves(v,i,j) ≥ 0 and a bound Σ y·law < 0. So with the gains −y, the sum of the moves is at least
+// the gain, and the given laws gain more than 0.
 func (p *pairs) game(multipliers []*big.Rat) *NotGradualError {
 	e := &NotGradualError{Gain: new(big.Rat)}
+	// take returns the gains for the next rows of some laws, and removes their multipliers.
 	take := func(laws [][]*big.Rat, outputs int) (gains [][]*big.Rat) {
 		for _, law := range laws {
 			gain := make([]*big.Rat, outputs)
@@ -253,7 +263,7 @@ func (g *Graph) RationalLaws(p *Preferences, growth *big.Rat) ([][]*big.Rat, err
 	laws := make([][]*big.Rat, g.Vertices())
 	for v, distance := range distances {
 		laws[v] = make([]*big.Rat, p.Outputs())
-		below := new(big.Rat)
+		below := new(big.Rat) // the probability of the outputs before rank
 		for rank, output := range p.Order(v) {
 			sum := rationalSum(growth, rank+1, p.Outputs(), distance)
 			laws[v][output] = new(big.Rat).Sub(sum, below)
@@ -266,7 +276,9 @@ func (g *Graph) RationalLaws(p *Preferences, growth *big.Rat) ([][]*big.Rat, err
 // maxRationalBits limits the size of the numbers in [Graph.RationalLaws].
 const maxRationalBits = 1 << 16
 
-// rationalSum returns U^distance((e^ε+n−1)/(e^ε+k−1)), the probability of the first n of k outputs.
+// rationalSum returns the probability of the first n of k outputs at a distance d from the
+// boundary, U^d((e^ε+n−1)/(e^ε+k−1)), where U is [Privacy.Upper] for δ = 0. It is 1 for the
+// distance −1, of a vertex without a boundary.
 func rationalSum(growth *big.Rat, n, k int, distance int32) *big.Rat {
 	one := big.NewRat(1, 1)
 	if distance < 0 || n == k {

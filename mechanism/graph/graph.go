@@ -37,8 +37,8 @@ func New(vertices int, edges iter.Seq2[int, int]) (*Graph, error) {
 	return g, nil
 }
 
-// collect returns the edges as numbers, with one end in the upper half of the bits and one in the
-// lower.
+// collect returns each edge as a number, with its first end in the upper 32 bits and its second end
+// in the lower ones. It returns an [*InputError] for an edge that the graph cannot have.
 func collect(vertices int, edges iter.Seq2[int, int]) (pairs []uint64, err error) {
 	if edges == nil {
 		return nil, nil
@@ -52,9 +52,11 @@ func collect(vertices int, edges iter.Seq2[int, int]) (pairs []uint64, err error
 	return pairs, nil
 }
 
-// graphOf returns the graph, which may have parallel edges.
+// graphOf returns the graph with the edges of [collect]. If an edge is repeated, it is stored as
+// several parallel edges.
 func graphOf(vertices int, pairs []uint64) *Graph {
 	g := &Graph{first: make([]uint64, vertices+1)}
+	// Element v+1 counts the neighbours of v. Then it becomes the sum of all counts up to v.
 	for _, pair := range pairs {
 		g.first[pair>>32+1]++
 		g.first[pair&math.MaxUint32+1]++
@@ -66,6 +68,7 @@ func graphOf(vertices int, pairs []uint64) *Graph {
 	return g
 }
 
+// edgeFault returns the reason why there can be no edge between a and b, or "" if there can be one.
 func edgeFault(vertices, a, b int) string {
 	switch {
 	case a < 0 || a >= vertices:
@@ -78,10 +81,10 @@ func edgeFault(vertices, a, b int) string {
 	return ""
 }
 
-// fill stores each edge at both its ends and sorts the neighbours.
+// fill stores each edge at both its ends and sorts the neighbours. g.first is final.
 func (g *Graph) fill(pairs []uint64) {
 	g.near = make([]uint32, 2*len(pairs))
-	next := slices.Clone(g.first)
+	next := slices.Clone(g.first) // by vertex, the place of its next neighbour in near
 	place := func(at, neighbour uint64) {
 		g.near[next[at]] = uint32(neighbour)
 		next[at]++
@@ -96,7 +99,8 @@ func (g *Graph) fill(pairs []uint64) {
 	}
 }
 
-// parallel returns an edge that is stored twice, if there is one.
+// parallel returns the two ends of an edge that is stored more than once. found is false if there
+// is none.
 func (g *Graph) parallel() (v, w int, found bool) {
 	for v := range g.Vertices() {
 		near := g.Neighbors(v)
@@ -109,7 +113,8 @@ func (g *Graph) parallel() (v, w int, found bool) {
 	return 0, 0, false
 }
 
-// secondOf returns the number, from 1, of the second edge between v and w.
+// secondOf returns the number, from 1, of the second edge between v and w in either direction. It
+// returns 0 if there are fewer than two.
 func secondOf(pairs []uint64, v, w int) int {
 	seen := 0
 	for i, pair := range pairs {

@@ -67,7 +67,8 @@ func (dp Privacy) Law(boundary []float64, distance int) ([]float64, error) {
 	return l.law, nil
 }
 
-// lawFault returns why p is not a law with the given number of outputs, or "" if it is one.
+// lawFault returns the reason why p is not a law with the given number of outputs, or "" if it is
+// one.
 func lawFault(p []float64, outputs int) string {
 	if len(p) != outputs {
 		return fmt.Sprintf("it has %d outputs, not %d", len(p), outputs)
@@ -86,8 +87,9 @@ func lawFault(p []float64, outputs int) string {
 	return ""
 }
 
-// line walks away from a homogeneous boundary. It stores the law and not its prefix sums, because
-// differences of sums would lose small probabilities, and with them the privacy if e^ε is large.
+// line computes the law of [Privacy.Law] step by step, away from a homogeneous boundary. It stores
+// the law and not its prefix sums (S_j, the sum of the first j probabilities). Differences of sums
+// would lose small probabilities, and with them the privacy if e^ε is large.
 type line struct {
 	dp        Privacy
 	threshold float64 // the point where the slope of U changes from e^ε to e^−ε; 0 if it underflows
@@ -96,13 +98,15 @@ type line struct {
 	law       []float64
 }
 
+// newLine returns the line at distance 0, with a copy of the boundary law.
 func newLine(boundary []float64, dp Privacy) *line {
 	top := (1 - dp.Delta) / (1 + math.Exp(-dp.Epsilon))
 	return &line{dp, top * math.Exp(-dp.Epsilon), top, len(boundary) - 1, slices.Clone(boundary)}
 }
 
 // turning returns the output whose part of [0,1] contains the threshold, and the sum of the
-// probabilities before it.
+// probabilities before it. The part of an output is from the sum of the probabilities before it to
+// that sum plus its own.
 func (l *line) turning() (output int, before float64) {
 	for output < l.most && before+l.law[output] <= l.threshold {
 		before += l.law[output]
@@ -111,9 +115,9 @@ func (l *line) turning() (output int, before float64) {
 	return output, before
 }
 
-// growing returns the number of steps in which the last prefix sum below the threshold grows with
-// slope e^ε, until it has passed the threshold. If there is no such sum, it returns the largest
-// int.
+// growing returns the number of steps after which the last prefix sum below the threshold has
+// passed it. In these steps the sum grows with slope e^ε. It returns at least 1. If there is no
+// such sum, or the number is too large for an int, it returns the largest int.
 func (l *line) growing() int {
 	const forever = math.MaxInt
 	output, before := l.turning()
@@ -132,10 +136,12 @@ func (l *line) growing() int {
 	return max(1, int(steps))
 }
 
-// walk goes a number of steps. A prefix sum may pass the threshold only in the last one.
+// walk goes a number of steps away from the boundary and changes the law. A prefix sum may pass the
+// threshold only in the last one. Outputs before the turning one grow by e^ε in each step, and
+// those after it shrink by it.
 func (l *line) walk(steps int) {
 	turning, before := l.turning()
-	held := l.law[turning]
+	held := l.law[turning] // its probability before the steps
 	added := l.added(steps)
 	cut := l.cut(turning, added)
 	for i := range turning {
@@ -148,6 +154,7 @@ func (l *line) walk(steps int) {
 		l.law[0] += added
 	}
 	if turning > 0 && steps == 1 {
+		// The part of the turning output below the threshold grows, and the part above it shrinks.
 		below := min(max(l.threshold-before, 0), held)
 		// risen is e^ε·below, also if below has underflowed.
 		risen := min(max(l.top-grown(before, l.dp.Epsilon, 1), 0), grown(held, l.dp.Epsilon, 1))
@@ -166,8 +173,9 @@ func (l *line) added(steps int) float64 {
 	return grown(l.dp.Delta*math.Expm1(-float64(steps)*l.dp.Epsilon)/math.Expm1(-l.dp.Epsilon), l.dp.Epsilon, steps-1)
 }
 
-// cut removes an amount from the end of the law, down to the turning output. It returns the amount
-// that the turning output has still to lose.
+// cut removes an amount from the end of the law: from the last outputs, and at most down to the one
+// after the turning output. It returns the rest of the amount, which the turning output has still
+// to lose.
 func (l *line) cut(turning int, amount float64) float64 {
 	for i := len(l.law) - 1; i > turning && amount > 0; i-- {
 		taken := min(amount, l.law[i])
@@ -178,17 +186,18 @@ func (l *line) cut(turning int, amount float64) float64 {
 }
 
 // grown returns x·e^(steps·rate) with an error of a few units in the last place. It returns +Inf on
-// overflow. A result for x ≠ 0 is at least tiny.
+// overflow. A result for x ≠ 0 is at least tiny, 1e-300.
 func grown(x, rate float64, steps int) float64 {
 	if x == 0 {
 		return 0
 	}
 	exponent := float64(steps) * rate
-	lost := math.FMA(float64(steps), rate, -exponent)
-	half := math.Exp(exponent / 2) // e^exponent itself may overflow
+	lost := math.FMA(float64(steps), rate, -exponent) // the rounding error of the exponent
+	half := math.Exp(exponent / 2)                    // e^exponent itself may overflow
 	return max(tiny, x*half*half*(1+max(-0.5, min(lost, 0.5))))
 }
 
+// largest returns the index of the largest number, the first one if there are several.
 func largest(p []float64) int {
 	at := 0
 	for i, x := range p {
@@ -199,6 +208,7 @@ func largest(p []float64) int {
 	return at
 }
 
+// sum returns the sum of the numbers.
 func sum(p []float64) float64 {
 	total := 0.0
 	for _, x := range p {

@@ -20,7 +20,8 @@ const safety = 1.0 / (1 << 38)
 // float64 with a margin.
 const maxLPEpsilon = 700
 
-// maximize solves the problem of [Problem.Weights].
+// maximize solves the problem of [Problem.Weights] by a linear program. Errors are those of
+// [Problem.Solve].
 func (p Problem) maximize(ctx context.Context) (Table, error) {
 	if err := p.checkProgram(); err != nil {
 		return nil, err
@@ -36,6 +37,8 @@ func (p Problem) maximize(ctx context.Context) (Table, error) {
 	return program.table(x, p.Given), nil
 }
 
+// checkProgram returns an error if ε, the number of variables, the given laws or the weights are
+// not allowed for a linear program.
 func (p Problem) checkProgram() error {
 	if p.Privacy.Epsilon > maxLPEpsilon {
 		return invalid("ε = %v is above %d", p.Privacy.Epsilon, maxLPEpsilon)
@@ -50,6 +53,8 @@ func (p Problem) checkProgram() error {
 	return checkWeights(p.Preferences, p.Weights)
 }
 
+// checkGiven returns an [*InputError] for a given law that is not valid, and a [*ConflictError] if
+// the laws of two neighbours exclude each other.
 func (p Problem) checkGiven() error {
 	for _, v := range slices.Sorted(maps.Keys(p.Given)) {
 		law := p.Given[v]
@@ -72,6 +77,8 @@ func (p Problem) checkGiven() error {
 	return nil
 }
 
+// checkWeights returns [privacy.ErrInvalid] unless weights is nil, or has a weight of at most
+// ±1e100 for each vertex and output.
 func checkWeights(p *Preferences, weights [][]float64) error {
 	if weights == nil {
 		return nil
@@ -92,7 +99,8 @@ func checkWeights(p *Preferences, weights [][]float64) error {
 	return nil
 }
 
-// program is the linear program of the private mechanisms with given laws.
+// program is the linear program of the private mechanisms with given laws. It has a variable for
+// each output of each vertex without a given law: the probability.
 type program struct {
 	g       *Graph
 	p       *Preferences
@@ -100,17 +108,19 @@ type program struct {
 	slack   *big.Rat     // δ, or slightly less
 	laws    [][]*big.Rat // by vertex; nil if not given
 	first   []int        // by vertex without a given law, the variable of its output 0
-	edges   [][2]int     // by row, its edge
+	edges   [][2]int     // by row, its edge; twice the vertex for the row of one vertex
 	program *lp.Program
 	err     error // the first error of adding rows
 }
 
+// newProgram returns the linear program with the rows of [program.addRows]. Errors are those of
+// [Problem.Solve].
 func newProgram(ctx context.Context, p Problem) (*program, error) {
 	n, outputs := p.Graph.Vertices(), p.Preferences.Outputs()
 	m := &program{g: p.Graph, p: p.Preferences, laws: make([][]*big.Rat, n), first: make([]int, n)}
 	m.growth = new(big.Rat).SetFloat64(max(1, math.Exp(p.Privacy.Epsilon)*(1-safety)))
 	m.slack = new(big.Rat).SetFloat64(p.Privacy.Delta * (1 - safety))
-	free := 0
+	free := 0 // the number of vertices without a given law so far
 	for v := range m.first {
 		if law, ok := p.Given[v]; ok {
 			m.laws[v] = normalized(law)
@@ -145,7 +155,8 @@ func normalized(law []float64) []*big.Rat {
 }
 
 // addRows adds the rows that are sufficient for δ = 0 and for two outputs. The probabilities of a
-// vertex sum to 1, and each edge has a condition for each set of one output.
+// vertex sum to 1, and each edge has a condition, in both directions, for each set of one output.
+// It stops at an error, which it stores in m.err.
 func (m *program) addRows(ctx context.Context) {
 	for v := range m.g.Vertices() {
 		if m.err = cmp.Or(m.err, ctx.Err()); m.err != nil {
@@ -166,7 +177,7 @@ func (m *program) addRows(ctx context.Context) {
 	}
 }
 
-// addSet adds Pr[set | v] − e^ε Pr[set | w] ≤ δ, unless both laws are given.
+// addSet adds the row Pr[set | v] − e^ε Pr[set | w] ≤ δ. It adds nothing if both laws are given.
 func (m *program) addSet(v, w int, set []int) {
 	if m.laws[v] != nil && m.laws[w] != nil {
 		return
@@ -177,6 +188,8 @@ func (m *program) addSet(v, w int, set []int) {
 	m.add(row, v, w)
 }
 
+// addTerms adds coef·Pr[set | v] to the left side of a row. If the law of v is given, the
+// probability is a number, and is subtracted from the bound.
 func (m *program) addTerms(row *lp.Row, v int, set []int, coef *big.Rat) {
 	for _, j := range set {
 		if law := m.laws[v]; law != nil {
@@ -187,13 +200,16 @@ func (m *program) addTerms(row *lp.Row, v int, set []int, coef *big.Rat) {
 	}
 }
 
+// add adds a row about the edge from v to w. It adds an error to m.err.
 func (m *program) add(row lp.Row, v, w int) {
 	m.edges = append(m.edges, [2]int{v, w})
 	m.err = errors.Join(m.err, m.program.Add(row))
 }
 
-// objective returns the weights minus the largest weight of each vertex. All of its terms are then
-// at most 0, so that the first vertex of the simplex method, 0, is optimal for it.
+// objective returns the terms of the function to maximize. From each weight, it subtracts the
+// largest weight of the vertex. The probabilities of a vertex sum to 1, so this does not change the
+// optimum. All terms are then at most 0. So the first vertex of the simplex method, where all
+// variables are 0, is optimal for it.
 func (m *program) objective(weights [][]float64) (terms []lp.Term) {
 	for v, law := range m.laws {
 		if law != nil {
@@ -210,6 +226,8 @@ func (m *program) objective(weights [][]float64) (terms []lp.Term) {
 	return terms
 }
 
+// exactWeights returns the weights of vertex v by rank, as rational numbers. If weights is nil,
+// they fall linearly from 1 to 0.
 func exactWeights(weights [][]float64, v, outputs int) []*big.Rat {
 	w := make([]*big.Rat, outputs)
 	for rank := range w {
@@ -222,8 +240,9 @@ func exactWeights(weights [][]float64, v, outputs int) []*big.Rat {
 	return w
 }
 
-// maximize solves the program. There are too many sets of several outputs to add them all, so it
-// adds those that are violated, until none is.
+// maximize returns the optimal probabilities, by variable. There are too many sets of several
+// outputs to add them all, so it adds those that are violated, until none is. Errors are those of
+// [Problem.Solve].
 func (m *program) maximize(ctx context.Context, objective []lp.Term) ([]*big.Rat, error) {
 	for {
 		optimum, err := m.program.Maximize(ctx, objective)
@@ -240,7 +259,8 @@ func (m *program) maximize(ctx context.Context, objective []lp.Term) ([]*big.Rat
 	}
 }
 
-// conflict names the vertices whose given laws are used in the proof that there is no mechanism.
+// conflict returns the error that names the vertices whose given laws are used in the proof that
+// there is no mechanism.
 func (m *program) conflict(proof *lp.InfeasibleError) error {
 	part := make(map[int]bool)
 	for row, multiplier := range proof.Multipliers {
@@ -254,8 +274,9 @@ func (m *program) conflict(proof *lp.InfeasibleError) error {
 	return &ConflictError{From: vertices[0], To: vertices[1], Others: vertices[2:]}
 }
 
-// addViolated adds the worst set of each edge and direction where x is not private. It returns true
-// if there are any.
+// addViolated adds, for each edge and direction in which x is not private, the set of outputs with
+// the largest excess. It returns true if it added any. It also returns false after an error, which
+// it stores in m.err, and if the first rows are sufficient.
 func (m *program) addViolated(ctx context.Context, x []*big.Rat) bool {
 	if m.slack.Sign() == 0 || m.p.Outputs() == 2 {
 		return false
@@ -291,6 +312,7 @@ func (m *program) violated(x []*big.Rat, v, w int) (set []int) {
 	return set
 }
 
+// probability returns the probability of an output at v: the given one, or that of the solution x.
 func (m *program) probability(x []*big.Rat, v, output int) *big.Rat {
 	if law := m.laws[v]; law != nil {
 		return law[output]
@@ -298,6 +320,8 @@ func (m *program) probability(x []*big.Rat, v, output int) *big.Rat {
 	return x[m.first[v]+output]
 }
 
+// table returns the mechanism of the solution x in float64. Given laws are copied. A probability
+// above 0 is at least tiny, 1e-300.
 func (m *program) table(x []*big.Rat, given map[int][]float64) Table {
 	t := make(Table, m.g.Vertices())
 	for v := range t {

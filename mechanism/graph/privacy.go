@@ -54,9 +54,9 @@ func (dp Privacy) RandomizedResponse(outputs int) ([]float64, error) {
 	return law, nil
 }
 
-// balanced returns the law of two outputs on a boundary that gives both true answers the same,
-// largest possible probability: (e^ε+δ)/(e^ε+1) (torkamani2023 Corollary 2, doliveira2021 Corollary
-// 2).
+// balanced returns the law of two outputs, in preference order, that makes the true answer as
+// probable as possible on both sides of a boundary: (e^ε+δ)/(e^ε+1) (torkamani2023 Corollary 2,
+// doliveira2021 Corollary 2).
 func (dp Privacy) balanced() []float64 {
 	odds := math.Exp(-dp.Epsilon)
 	wrong := max(tiny, (1-dp.Delta)*odds/(1+odds))
@@ -67,18 +67,20 @@ func (dp Privacy) balanced() []float64 {
 // ratio of neighbours would be infinite. A larger probability of an error costs no privacy.
 const tiny = 1e-300
 
-// powers holds e^ε as a product of two numbers, because it may overflow, and e^−ε. It is computed
-// once for many probabilities.
+// powers holds δ, e^ε as the product grow·again, because it may overflow, and shrink = e^−ε. It is
+// computed once for many probabilities.
 type powers struct{ delta, grow, again, shrink float64 }
 
+// powers returns the powers for valid parameters.
 func (dp Privacy) powers() powers {
 	first := min(dp.Epsilon, 700)
 	return powers{dp.Delta, math.Exp(first), math.Exp(dp.Epsilon - first), math.Exp(-dp.Epsilon)}
 }
 
+// upper is [Privacy.Upper].
 func (p powers) upper(alpha float64) float64 {
 	rest := (1 - alpha) - p.delta
-	if grown := alpha * p.grow * p.again; grown <= rest {
+	if grown := alpha * p.grow * p.again; grown <= rest { // the first term is the smaller one (Lemma 3)
 		return max(alpha, grown+p.delta)
 	}
 	return max(alpha, min(1-p.shrink*rest, 1))
@@ -92,14 +94,14 @@ func (p powers) lower(alpha float64) float64 {
 }
 
 // opposite returns 1 − Upper(α), with the digits that Upper loses near 1. It is the larger of 1
-// minus each of the two terms.
+// minus each of the first two terms of [Privacy.Upper].
 func (p powers) opposite(alpha float64) float64 {
 	return p.positive(1-alpha, max(1-p.delta-alpha*p.grow*p.again, p.shrink*((1-alpha)-p.delta)))
 }
 
-// positive returns a lower bound of a neighbour of α. If the bound would be positive but below
-// tiny, it returns tiny or α, the smaller of the two. An error rounded to 0 would distinguish the
-// neighbours.
+// positive returns bound, a lower bound of the probability of a neighbour of α, after rounding. If
+// the bound must be positive, because α is above δ, positive returns at least tiny. It returns at
+// most α. A small probability rounded to 0 would distinguish the neighbours.
 func (p powers) positive(alpha, bound float64) float64 {
 	least := 0.0
 	if alpha > p.delta {
@@ -112,6 +114,7 @@ func (p powers) positive(alpha, bound float64) float64 {
 // its digits if the other is near 1.
 type chance struct{ yes, no float64 }
 
+// chanceOf returns the chance of an event with probability p, for a p that is not near 1.
 func chanceOf(p float64) chance { return chance{p, 1 - p} }
 
 // chanceIn returns the chance of output 0 in a law of two outputs. It uses the probability that has
@@ -123,9 +126,10 @@ func chanceIn(law []float64) chance {
 	return chanceOf(law[1]).opposite()
 }
 
+// opposite returns the chance of the opposite event.
 func (c chance) opposite() chance { return chance{c.no, c.yes} }
 
-// below orders chances, including those that differ only in no.
+// below returns true if c is below d. It distinguishes chances near 1 that differ only in no.
 func (c chance) below(d chance) bool { return c.compare(d) < 0 }
 
 // compare compares two chances for sorting.
@@ -151,16 +155,17 @@ func (p powers) next(c chance) chance {
 	return chance{1 - no, no}
 }
 
-// within returns true if a dataset may have the chance `to` beside a neighbour with the given
-// chance and bound. For both outputs, the tolerance is allowed above the bound. Testing one output
-// is not enough: if e^ε is large, a harmless excess of a chance near 1 is a large excess of its
-// opposite.
+// within returns true if a dataset may have the chance `to` beside a neighbour with the chance
+// from. bound is next(from). For both outputs, the tolerance is allowed above the bound. Testing
+// one output is not enough: if e^ε is large, a harmless excess of a chance near 1 is a large excess
+// of its opposite.
 func (p powers) within(from, bound, to chance) bool {
 	return to.yes <= bound.yes && to.no >= bound.no ||
 		to.yes <= bound.yes+tolerance && from.no <= p.next(to.opposite()).yes+tolerance
 }
 
-// walk returns the largest chance at a distance from a dataset with chance c.
+// walk returns the largest chance at a distance from a dataset with chance c. It stops early where
+// the chance no longer grows.
 func (p powers) walk(c chance, distance int) chance {
 	for range distance {
 		before := c

@@ -89,7 +89,8 @@ func (p Problem) Solve(ctx context.Context) (Table, error) {
 	return p.homogeneous()
 }
 
-// homogeneous solves the problem of [Problem.Laws].
+// homogeneous solves the problem of [Problem.Laws], the laws on a homogeneous boundary. Without
+// Laws, it uses the default laws. Errors are those of [Problem.Solve].
 func (p Problem) homogeneous() (Table, error) {
 	distances := p.Graph.distances(p.Preferences)
 	farthest := p.Preferences.farthest(distances)
@@ -103,8 +104,8 @@ func (p Problem) homogeneous() (Table, error) {
 	if err := p.checkBoundary(laws); err != nil {
 		return nil, err
 	}
-	rows := make([][][]float64, p.Preferences.Rainbows()) // by rainbow and distance
-	certain := make([][]float64, p.Preferences.Outputs()) // by colour
+	rows := make([][][]float64, p.Preferences.Rainbows()) // by rainbow and distance, in the order of the outputs
+	certain := make([][]float64, p.Preferences.Outputs()) // by colour: the law in which this colour has probability 1
 	for color := range certain {
 		certain[color] = make([]float64, len(certain))
 		certain[color][color] = 1
@@ -128,6 +129,8 @@ func (p Problem) homogeneous() (Table, error) {
 	return t, nil
 }
 
+// defaultLaws returns a boundary law for each rainbow: the balanced one for two outputs, and
+// otherwise randomized response.
 func (p Problem) defaultLaws() [][]float64 {
 	law := p.Privacy.balanced()
 	if outputs := p.Preferences.Outputs(); outputs > 2 {
@@ -136,7 +139,8 @@ func (p Problem) defaultLaws() [][]float64 {
 	return slices.Repeat([][]float64{law}, p.Preferences.Rainbows())
 }
 
-// checkLaws checks that there is a valid law for each rainbow that has a boundary.
+// checkLaws returns [privacy.ErrInvalid] unless there is a valid law for each rainbow that has a
+// boundary. farthest is the result of [Preferences.farthest].
 func (p *Preferences) checkLaws(farthest []int32, laws [][]float64) error {
 	if len(laws) != p.Rainbows() {
 		return invalid("%d boundary laws for %d orders; one each is needed", len(laws), p.Rainbows())
@@ -152,8 +156,8 @@ func (p *Preferences) checkLaws(farthest []int32, laws [][]float64) error {
 	return nil
 }
 
-// farthest returns the largest distance in the regions of each rainbow, or −1 if there is no
-// boundary.
+// farthest returns, for each rainbow, the largest of the distances of its vertices to the boundary.
+// It is −1 if no vertex of the rainbow has a boundary.
 func (p *Preferences) farthest(distances []int32) []int32 {
 	farthest := slices.Repeat([]int32{-1}, p.Rainbows())
 	for v, distance := range distances {
@@ -162,12 +166,13 @@ func (p *Preferences) farthest(distances []int32) []int32 {
 	return farthest
 }
 
-// checkBoundary checks the laws across the first edge that joins each pair of rainbows. All other
+// checkBoundary returns a [*ConflictError] if the laws of two neighbouring rainbows exclude each
+// other. It checks the first edge that joins each pair of rainbows, in each direction. All other
 // edges of a pair have the same laws.
 func (p Problem) checkBoundary(laws [][]float64) error {
 	of := p.Preferences.of
 	tested := make(map[uint64]bool)
-	inOrder := make([][]float64, len(laws))
+	inOrder := make([][]float64, len(laws)) // the laws in the order of the outputs
 	for rainbow, law := range laws {
 		inOrder[rainbow] = unranked(p.Preferences.orders[rainbow], law)
 	}
@@ -195,8 +200,8 @@ func unranked(order []int, law []float64) []float64 {
 	return p
 }
 
-// lawsByDistance returns the laws of [Privacy.Law] at 0, 1, … farthest. They are computed step by
-// step, so that each is private beside the next to the last digit.
+// lawsByDistance returns the laws of [Privacy.Law] at the distances 0, 1, … farthest. They are
+// computed step by step, so that each law and the next are private up to the last digit.
 func lawsByDistance(boundary []float64, dp Privacy, farthest int) [][]float64 {
 	l := newLine(boundary, dp)
 	laws := [][]float64{boundary}

@@ -8,6 +8,7 @@ import (
 // maxOutputs is the largest number of outputs of a mechanism.
 const maxOutputs = 1 << 10
 
+// checkOutputs returns [privacy.ErrInvalid] unless there are 2 to 1,024 outputs.
 func checkOutputs(outputs int) error {
 	if outputs < 2 || outputs > maxOutputs {
 		return invalid("%d outputs; 2 to %d are possible", outputs, maxOutputs)
@@ -62,6 +63,7 @@ func NewPreferences(outputs int, orders [][]int, of []uint32) (*Preferences, err
 	return &Preferences{outputs, copies, slices.Clone(of)}, nil
 }
 
+// isPermutation returns true if order has each of the numbers 0 … len(order)−1 once.
 func isPermutation(order []int) bool {
 	seen := make([]bool, len(order))
 	for _, output := range order {
@@ -73,6 +75,7 @@ func isPermutation(order []int) bool {
 	return true
 }
 
+// ownFirst returns the order with a colour first, and then the other outputs in ascending order.
 func ownFirst(outputs, color int) []int {
 	order := make([]int, 0, outputs)
 	order = append(order, color)

@@ -37,7 +37,7 @@ func (t Table) Check(g *Graph, dp Privacy) error {
 	return nil
 }
 
-// checkRows checks that there is a law for each vertex.
+// checkRows returns an error unless there is a law for each vertex, all of the same length.
 func (t Table) checkRows(vertices int) error {
 	if len(t) != vertices {
 		return invalid("the table has %d vertices and the graph %d", len(t), vertices)
@@ -50,8 +50,10 @@ func (t Table) checkRows(vertices int) error {
 	return nil
 }
 
-// largestExcess returns the amount by which the worst nonempty set of outputs exceeds the bound,
-// for laws p and q at the two ends of an edge. It also returns the output that is worst by itself.
+// largestExcess returns the amount by which the worst nonempty set of outputs exceeds the bound:
+// the maximum of Pr[A | p] − e^ε Pr[A | q] − δ, for laws p and q at the two ends of an edge. It is
+// not above 0 if the laws are private in this direction. largestExcess also returns the output that
+// is worst by itself.
 func largestExcess(p, q []float64, dp Privacy) (excess float64, output int) {
 	total, most := 0.0, math.Inf(-1)
 	for j := range p {
@@ -68,7 +70,8 @@ func largestExcess(p, q []float64, dp Privacy) (excess float64, output int) {
 }
 
 // conflictOf returns the conflict of the laws of two neighbours: a set of outputs whose probability
-// in `to` is too large. It returns nil if there is none.
+// in `to` is too large for from. The caller sets the vertices. It returns nil if there is no
+// conflict in this direction.
 func conflictOf(from, to []float64, dp Privacy) *ConflictError {
 	excess, output := largestExcess(to, from, dp)
 	if excess <= tolerance {

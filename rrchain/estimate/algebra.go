@@ -9,6 +9,7 @@ import (
 // This file implements the linear algebra and the χ² distribution that estimates need. The package
 // is part of every ledger, so it does not depend on a numerical library.
 
+// newMatrix returns a matrix of zeros, by row, then column.
 func newMatrix(rows, columns int) [][]float64 {
 	m, all := make([][]float64, rows), make([]float64, rows*columns)
 	for i := range m {
@@ -17,6 +18,7 @@ func newMatrix(rows, columns int) [][]float64 {
 	return m
 }
 
+// dot returns Σ a_i·b_i. b may be longer than a.
 func dot(a, b []float64) (sum float64) {
 	for i := range a {
 		sum += a[i] * b[i]
@@ -24,14 +26,16 @@ func dot(a, b []float64) (sum float64) {
 	return sum
 }
 
-// pseudoInverse returns the inverse, by column, then row, of a matrix on its image. The image must
-// have rank dimensions: that many singular values must be above faint times the largest one.
-// pseudoInverse overwrites the columns. It rotates pairs of columns until all are orthogonal; their
-// lengths are then the singular values (one-sided Jacobi; J. Demmel and K. Veselić, "Jacobi's
-// Method is More Accurate than QR", 1992).
+// pseudoInverse returns the pseudo-inverse of a matrix that is given by its columns. The result is
+// by column, then row, of the given matrix. The matrix must have the given rank: that many singular
+// values must be above faint times the largest one. The others count as 0. ok is false if the rank
+// is too small. pseudoInverse overwrites the columns.
+//
+// It rotates pairs of columns until all are orthogonal; their lengths are then the singular values
+// (one-sided Jacobi; J. Demmel and K. Veselić, "Jacobi's Method is More Accurate than QR", 1992).
 func pseudoInverse(columns [][]float64, rank int, faint float64) (inverse [][]float64, ok bool) {
-	const sweeps = 60
-	rows, most := len(columns[0]), 0.0
+	const sweeps = 60                  // the most rounds over all pairs of columns; a few are enough
+	rows, most := len(columns[0]), 0.0 // most: the largest absolute value of an element
 	if rank > min(rows, len(columns)) {
 		return nil, false
 	}
@@ -51,10 +55,11 @@ func pseudoInverse(columns [][]float64, rank int, faint float64) (inverse [][]fl
 		again = false
 		for j := range columns {
 			for i := range j {
-				again = orthogonalize(columns[i], columns[j], rows) || again
+				again = orthogonalize(columns[i], columns[j], rows) || again // again: a pair was rotated in this round
 			}
 		}
 	}
+	// After the rotations, square returns the square of a singular value.
 	square := func(column []float64) float64 { return dot(column[:rows], column[:rows]) }
 	slices.SortFunc(columns, func(a, b []float64) int { return cmp.Compare(square(b), square(a)) })
 	if !(square(columns[rank-1]) > faint*faint*square(columns[0])) {
@@ -63,7 +68,7 @@ func pseudoInverse(columns [][]float64, rank int, faint float64) (inverse [][]fl
 	inverse = newMatrix(len(columns), rows)
 	for _, column := range columns[:rank] {
 		scale := 1 / square(column) / most
-		for j, turned := range column[rows:] {
+		for j, turned := range column[rows:] { // the part that began as the identity
 			for i, x := range column[:rows] {
 				inverse[j][i] += turned * x * scale
 			}
@@ -72,10 +77,12 @@ func pseudoInverse(columns [][]float64, rank int, faint float64) (inverse [][]fl
 	return inverse, true
 }
 
-// orthogonalize rotates two columns so that their first `rows` rows are orthogonal. It returns
-// false if they were already orthogonal, up to rounding.
+// orthogonalize rotates two columns so that their first `rows` elements are orthogonal, and the
+// other elements by the same angle. It returns false, and changes nothing, if they were already
+// orthogonal up to rounding.
 func orthogonalize(a, b []float64, rows int) bool {
 	square1, square2, product := dot(a[:rows], a[:rows]), dot(b[:rows], b[:rows]), dot(a[:rows], b[:rows])
+	// The comparison is negated so that NaN also ends the rounds.
 	if !(math.Abs(product) > 1e-15*math.Sqrt(square1*square2)) {
 		return false
 	}
@@ -89,9 +96,10 @@ func orthogonalize(a, b []float64, rows int) bool {
 }
 
 // survival returns the probability that a χ² variable with the given degrees of freedom, at least
-// 1, exceeds x. This is the regularized incomplete gamma function Q(degrees/2, x/2). The error is
-// below 1e-12 of the larger of Q and 1−Q. Below the mean it sums the series of 1−Q. Above the mean
-// it evaluates the continued fraction of Q (Abramowitz and Stegun, 6.5.29, 6.5.31).
+// 1, exceeds x. It is 1 for x ≤ 0. This is the regularized incomplete gamma function Q(degrees/2,
+// x/2). The error is below 1e-12 of the larger of Q and 1−Q. Below the mean it sums the series of
+// 1−Q. Above the mean it evaluates the continued fraction of Q (Abramowitz and Stegun, 6.5.29,
+// 6.5.31).
 func survival(degrees, x float64) float64 {
 	a := degrees / 2
 	x /= 2
@@ -113,6 +121,8 @@ func survival(degrees, x float64) float64 {
 		return math.Max(1-scale*sum, 0)
 	}
 	const least = 1e-300 // in place of 0 (Lentz's method)
+	// Lentz's method evaluates the fraction from its begin. c and d are ratios of successive
+	// numerators and denominators.
 	b := x + 1 - a
 	c, d := 1/least, 1/b
 	fraction := d

@@ -2,9 +2,11 @@ package estimate
 
 import "math"
 
-// stratum holds the responses of the objects at one level. Each response contributes a gain to the
-// share of each value. The estimate is the mean of the gains.
+// stratum holds the responses of the objects at one level. The estimate for a value is the mean,
+// over the responses, of the gain: a number that depends on the response and the value. Its
+// expectation is 1 if the object has the value, and 0 otherwise.
 type stratum interface {
+	// values returns the number of values of the question.
 	values() int
 	// objects returns the number of responses.
 	objects() float64
@@ -73,6 +75,7 @@ func weigh(parts []stratum, pool bool) []float64 {
 	return weights
 }
 
+// combined returns the weighted mean of the estimates of the strata, by value.
 func combined(parts []stratum, weights []float64) []float64 {
 	shares := make([]float64, parts[0].values())
 	for v := range shares {
@@ -83,15 +86,21 @@ func combined(parts []stratum, weights []float64) []float64 {
 	return shares
 }
 
-// estimate returns the estimate for value v.
+// estimate returns the estimate for value v, with its standard error and interval. It fills
+// c.levels for this value, which [combination.laws] reads.
+//
+// The ends of the interval are the tightest that any of these laws gives. They are computed for an
+// estimate that is moved outwards by half the effect of one response, the continuity correction.
 func (c combination) estimate(v int) Frequency {
+	// stated is the variance of the noise at the estimates, and jump the continuity correction.
 	share, stated, jump := c.shares[v], 0.0, 0.0
 	for i, part := range c.parts {
 		a, b := part.noise(v, c.shares)
 		n, scale := part.objects(), c.weights[i]/part.objects()
-		own := part.share(v)
+		own := part.share(v) // the estimate at this level; replaced by the common one with Pool
 		l := noise{weight: c.weights[i], a: scale * a, b: scale * b}
 		if !c.pool {
+			// The share at this level is within the interval that this level has alone.
 			alone := variance{a: a / n, b: b / n}
 			step := part.step(v) / (2 * n)
 			l.least, l.most = possible(alone.low(own-step, c.z)), possible(alone.high(own+step, c.z))
@@ -139,7 +148,8 @@ func (c combination) laws() (laws []variance) {
 	return laws
 }
 
-// bound returns the upper bound for a slope.
+// bound returns the upper bound of the variance that the number λ = slope gives, as a function of
+// the combined share (see [combination.laws]).
 func (c combination) bound(slope float64) variance {
 	law := variance{b: slope, g: c.spread}
 	for _, l := range c.levels {
@@ -148,10 +158,11 @@ func (c combination) bound(slope float64) variance {
 	return law
 }
 
-// between returns the variance, in units of s(1−s) for the share s, that is due to the assignment
-// of objects to levels. For a population, the objects are drawn with replacement. For fixed
-// objects, the levels are a random partition of them, drawn without replacement: s(1−s)·N/(N−1)·(Σ
-// W²/n − 1/N). This is 0 if the weights are proportional to the sizes.
+// between returns the variance that is due to the random assignment of objects to levels, divided
+// by s(1−s), where s is the share of a value. For a population, the objects are drawn with
+// replacement. For fixed objects, the levels are a random partition of them, drawn without
+// replacement: s(1−s)·N/(N−1)·(Σ W²/n − 1/N). This is 0 if the weights W are proportional to the
+// sizes n. N is the number of all objects.
 func between(parts []stratum, weights []float64, population bool) float64 {
 	n, sum := 0.0, 0.0
 	for i, part := range parts {
@@ -170,6 +181,7 @@ func between(parts []stratum, weights []float64, population bool) float64 {
 // variance is the variance of an estimate as a function of the true share s: a + b·s + g·s(1−s).
 type variance struct{ a, b, g float64 }
 
+// at returns the variance for the true share s.
 func (l variance) at(s float64) float64 { return l.a + l.b*s + l.g*s*(1-s) }
 
 // low returns the smallest share that the estimate p exceeds by at most z standard errors, where
@@ -182,9 +194,12 @@ func (l variance) low(p, z float64) float64 { return p - l.distance(p, z, -1) }
 func (l variance) high(p, z float64) float64 { return p + l.distance(p, z, 1) }
 
 // distance returns the distance from p down to the smaller root (side −1), or up to the larger root
-// (side 1). It is computed without a difference of nearly equal numbers. The formula for the
-// variance is valid only for shares from 0 to 1. For a p outside of this range it may be negative,
-// and then the root may be on the other side of p or not exist. In these cases the distance is 0.
+// (side 1), of the polynomial in [variance.low]. It is computed without a difference of nearly
+// equal numbers.
+//
+// The formula for the variance is valid only for shares from 0 to 1. For a p outside of this range
+// it may be negative, and then the root may be on the other side of p or not exist. In these cases
+// the distance is 0.
 func (l variance) distance(p, z, side float64) float64 {
 	half, at := side*z*(l.b+l.g*(1-2*p))/2, l.at(p)
 	spread := (1 + z*z*l.g) * at
@@ -192,7 +207,7 @@ func (l variance) distance(p, z, side float64) float64 {
 	if spread < 0 {
 		root = math.Sqrt(max(half*half+spread, 0))
 	}
-	if half > 0 {
+	if half > 0 { // one of the two forms of the quadratic formula adds numbers of the same sign
 		return z * (half + root) / (1 + z*z*l.g)
 	}
 	if at <= 0 {

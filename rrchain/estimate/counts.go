@@ -45,7 +45,8 @@ type Counts struct {
 	Mechanism *finite.Matrix
 }
 
-// checkEncoding refuses counts with two encodings, because each one would give another estimate.
+// checkEncoding refuses counts with two encodings, because each encoding would give another
+// estimate.
 func (c Counts) checkEncoding() error {
 	if c.Unary && c.Mechanism != nil {
 		return invalid("counts have both Unary and a Mechanism; responses have one encoding")
@@ -80,7 +81,8 @@ func Variance(truth Counts) ([]float64, error) {
 	return planned(part, n, truth.ByValue)
 }
 
-// stratum checks the counts and returns their stratum.
+// stratum returns the stratum of the counts in their encoding. It returns [privacy.ErrInvalid] for
+// counts that are not valid.
 func (c Counts) stratum() (stratum, error) {
 	if err := c.checkEncoding(); err != nil {
 		return nil, err
@@ -113,8 +115,13 @@ type counted struct {
 	bits  bool // unary encoding: given the true value, a response counts for each value independently
 }
 
+// newUnary returns the stratum of responses in unary encoding. In a response, the bit of the true
+// value is set with probability 1/2, and any other bit with q = 1/(e^ε+1).
 func newUnary(c Counts) (counted, error) {
-	s, err := newCounted(c, 2) // of each hidden bit, of which half are 0 for the true value
+	// This is the stratum of randomized responses to a hidden bit, with p − q for a bit that is
+	// known. The hidden bit of the true value is a fair coin, so below the gap is halved: 1/2 − q =
+	// (p − q)/2.
+	s, err := newCounted(c, 2)
 	if err != nil {
 		return s, err
 	}
@@ -127,7 +134,7 @@ func newUnary(c Counts) (counted, error) {
 	s.gap /= 2
 	s.excess = 1 // (1/4 − q(1−q))/(1/2 − q)²
 	s.bits = true
-	often := s.q + s.gap/float64(len(c.ByValue))
+	often := s.q + s.gap/float64(len(c.ByValue)) // the probability that a bit is set if all values are equally common
 	s.prior = often * (1 - often)
 	return s, nil
 }
@@ -135,7 +142,8 @@ func newUnary(c Counts) (counted, error) {
 // maxValues is the largest number of values that package rrchain allows.
 const maxValues = 1 << 20
 
-// newCounted checks counts of randomized responses of m values each.
+// newCounted returns the stratum of randomized responses of m values each, and checks the counts. m
+// is 2 for the bits of unary encoding. The caller sets the fields excess and prior.
 func newCounted(c Counts, m int) (counted, error) {
 	if values := len(c.ByValue); values < 2 || values > maxValues {
 		return counted{}, invalid("%d values; a question has 2 to %d", values, maxValues)
@@ -158,8 +166,11 @@ func (s counted) values() int { return len(s.counts) }
 
 func (s counted) objects() float64 { return s.n }
 
+// share inverts the mean count: n_v/n is q + gap·share on average.
 func (s counted) share(v int) float64 { return (float64(s.counts[v])/s.n - s.q) / s.gap }
 
+// noise returns the variance for objects without the value, and its increase for objects with the
+// value. It does not depend on the other shares.
 func (s counted) noise(int, []float64) (a, b float64) {
 	return s.q * (1 - s.q) / (s.gap * s.gap), s.excess
 }
@@ -168,6 +179,8 @@ func (s counted) step(int) float64 { return 1 / s.gap }
 
 func (s counted) weight() float64 { return s.n * s.gap * s.gap / s.prior }
 
+// covariance uses that a randomized response counts for one value only, while a unary response
+// counts for each value independently given the true value.
 func (s counted) covariance(shares []float64) func(u, v int) float64 {
 	return func(u, v int) float64 {
 		ofU, ofV := s.q+s.gap*shares[u], s.q+s.gap*shares[v] // the probabilities that a response counts for u and v

@@ -49,9 +49,10 @@ func disagreement(parts []stratum) float64 {
 		return 1
 	}
 	n := len(tested)
+	// Over the levels, with precision P, these are the sums of P, of P·away and of away·P·away.
 	total, pull, square := newMatrix(n, n), make([]float64, n), 0.0
 	for _, l := range levels {
-		precision, ok := inverse(l.covariances(tested))
+		precision, ok := inverse(l.covariances(tested)) // the inverse of the covariances
 		if !ok {
 			return 1
 		}
@@ -79,15 +80,15 @@ func disagreement(parts []stratum) float64 {
 	return survival(float64(n*(len(levels)-1)), max(square, 0))
 }
 
-// simplex returns the shares that are nearest to the estimates, not negative, and sum to 1. Each is
-// its estimate minus a common number, or 0 if that is negative. Most estimates that are above zero
-// only because of noise then become 0.
+// simplex returns the shares that are nearest to the estimates, not negative, and sum to 1 (the
+// projection onto the simplex). Each is its estimate minus a common number, or 0 if that is
+// negative. Most estimates that are above zero only because of noise then become 0.
 func simplex(estimates []float64) []float64 {
-	falling, sum, less := slices.Clone(estimates), 0.0, 0.0
+	falling, sum, less := slices.Clone(estimates), 0.0, 0.0 // less: the common number that is subtracted
 	slices.SortFunc(falling, func(a, b float64) int { return cmp.Compare(b, a) })
 	for i, e := range falling {
 		sum += e
-		if next := (sum - 1) / float64(i+1); e > next {
+		if next := (sum - 1) / float64(i+1); e > next { // the common number if the i+1 largest estimates stay above 0
 			less = next
 		}
 	}
@@ -110,15 +111,16 @@ type level struct {
 	pair func(u, v int) float64 // the covariance of two gains
 }
 
-// hasEnough returns true if a sum of gains is nearly normal. variance is the variance for one
-// response.
+// hasEnough returns true if a sum of gains for value v, one from each response of the level, is
+// nearly normal. variance is the variance of the gain of one response.
 func (l level) hasEnough(variance float64, v int) bool {
 	return l.objects()*variance >= enough*l.step(v)*l.step(v)
 }
 
 // testable returns the levels that have enough responses for some value. It also returns the values
-// that have enough responses at all of these levels, by falling share. The remaining values
-// together have enough responses too.
+// that have enough responses at all of these levels, by falling share, without the rarest one if
+// these are all values. It limits them to mostTested values. The remaining values together have
+// enough responses too.
 func testable(parts []stratum, shares []float64) (levels []level, tested []int) {
 	for _, part := range parts {
 		l := level{part, part.covariance(shares)}
@@ -166,9 +168,9 @@ func (l level) covariances(values []int) [][]float64 {
 	return m
 }
 
-// inverse returns the inverse of a positive definite matrix and overwrites the matrix. It scales
-// the rows so that the diagonal is 1, because a mechanism may estimate one share far better than
-// another.
+// inverse returns the inverse of a positive definite matrix and overwrites the matrix. It returns
+// false if the matrix is nearly singular. It scales rows and columns so that the diagonal is 1,
+// because a mechanism may estimate one share far better than another.
 func inverse(m [][]float64) ([][]float64, bool) {
 	scales := make([]float64, len(m))
 	for i := range m {
@@ -183,6 +185,6 @@ func inverse(m [][]float64) ([][]float64, bool) {
 	}
 	rescale(m)
 	inverted, ok := pseudoInverse(m, len(m), singular)
-	rescale(inverted)
+	rescale(inverted) // the inverse of the scaled matrix has the inverse scale
 	return inverted, ok
 }

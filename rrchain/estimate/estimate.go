@@ -25,6 +25,7 @@ type Options struct {
 	Population bool
 }
 
+// check returns [privacy.ErrInvalid] unless the confidence is strictly between 0 and 1.
 func (o Options) check() error {
 	if !(o.Confidence > 0 && o.Confidence < 1) {
 		return invalid("confidence %v is not between 0 and 1", o.Confidence)
@@ -32,7 +33,8 @@ func (o Options) check() error {
 	return nil
 }
 
-// quantile returns the number of standard errors that an interval extends to each side.
+// quantile returns the number of standard errors that an interval of a normal variable extends to
+// each side, such as 1.96 for a confidence of 0.95.
 func (o Options) quantile() float64 { return math.Sqrt2 * math.Erfinv(o.Confidence) }
 
 // Frequency is the estimated share of one value among the objects, with its uncertainty. The
@@ -75,7 +77,8 @@ func Frequencies(o Options, levels ...Counts) ([]Frequency, error) {
 	return combine(parts, o), nil
 }
 
-// strata returns the levels that have responses. There is at least one.
+// strata returns the strata of the levels that have responses. It returns [privacy.ErrInvalid] for
+// invalid counts, for levels with different numbers of values, and if no level has responses.
 func strata(levels []Counts) (parts []stratum, err error) {
 	values := 0
 	for _, level := range levels {
@@ -97,8 +100,9 @@ func strata(levels []Counts) (parts []stratum, err error) {
 	return parts, nil
 }
 
-// planned returns the variances of the estimates from n responses, for a stratum with the given
-// mechanism and for objects with the given counts of true values.
+// planned returns, for each value, the variance of the estimate from n responses. The stratum has
+// the mechanism; its counts are not used. truth holds the counts of the true values of the n
+// objects.
 func planned(part stratum, n float64, truth []int64) ([]float64, error) {
 	if n == 0 {
 		return nil, invalid("all counts are 0; a variance needs objects")
@@ -114,7 +118,8 @@ func planned(part stratum, n float64, truth []int64) ([]float64, error) {
 	return variances, nil
 }
 
-// total returns the sum of the counts. what names them in errors.
+// total returns the sum of the counts, or [privacy.ErrInvalid] if one is negative. what names the
+// counted thing in errors, such as "value".
 func total(what string, counts []int64) (n float64, err error) {
 	for i, count := range counts {
 		if count < 0 {
@@ -125,6 +130,7 @@ func total(what string, counts []int64) (n float64, err error) {
 	return n, nil
 }
 
+// invalid returns an error that wraps [privacy.ErrInvalid].
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{privacy.ErrInvalid}, args...)...)
 }

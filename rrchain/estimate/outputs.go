@@ -24,8 +24,8 @@ func outputVariance(truth Counts) ([]float64, error) {
 	return planned(outputs{e, nil, n}, n, truth.ByValue)
 }
 
-// estimator holds the contribution of one response to the estimated shares. The estimate is the
-// mean of the gains of all responses.
+// estimator holds the gains of a mechanism: the contribution of a response with a given output to
+// the estimated share of each input. The estimate is the mean of the gains of all responses.
 type estimator struct {
 	mean     []*big.Rat  // the probability of each output when all inputs are equally common
 	gain     [][]float64 // by input, then output: G
@@ -46,16 +46,21 @@ const faint = 1e-9
 // infinite.
 const largest = 1e250
 
-// newEstimator computes G. The computation uses differences between laws and their mean, which are
-// taken before rounding, so that a small ε does not lose digits. Let W = D^−½(M − mean)ᵀ, whose
-// columns sum to zero, and W⁺ its pseudo-inverse. The gain of an output is 1/k + W⁺D^−½. The code
-// computes the gain minus its mean, which is 1/k.
+// newEstimator computes the matrix G of [Counts], the gain for each input and output, and the
+// variances of the gains. It returns [privacy.ErrInvalid] if the mechanism does not distinguish its
+// inputs.
+//
+// The computation uses differences between laws and their mean, which are taken before rounding, so
+// that a small ε does not lose digits. Let M have the law of each of the k inputs, and D the mean
+// probabilities on its diagonal. Let W = D^−½(M − mean)ᵀ, whose columns sum to zero, and W⁺ its
+// pseudo-inverse. The gain of an output is 1/k + W⁺D^−½. The code computes the gain minus its mean,
+// which is 1/k.
 func newEstimator(m *finite.Matrix) (*estimator, error) {
 	if m.Inputs() == 0 {
 		return nil, invalid("the mechanism has no probabilities; create it with finite.NewMatrix")
 	}
 	e := &estimator{mean: meanLaw(m)}
-	even, roots := 1/float64(m.Inputs()), make([]float64, m.Outputs())
+	even, roots := 1/float64(m.Inputs()), make([]float64, m.Outputs()) // 1/k, and the roots of the mean probabilities
 	for o, p := range e.mean {
 		often, _ := p.Float64()
 		roots[o] = math.Sqrt(often)
@@ -67,13 +72,13 @@ func newEstimator(m *finite.Matrix) (*estimator, error) {
 		for o, root := range roots {
 			law[o], _ = m.At(x, o).Float64()
 			away[o], _ = new(big.Rat).Sub(m.At(x, o), e.mean[o]).Float64()
-			if root > 0 {
+			if root > 0 { // an output that never happens has no gain
 				contrast[x][o] = away[o] / root
 			}
 		}
 		e.laws, e.away = append(e.laws, law), append(e.away, away)
 	}
-	gain, ok := pseudoInverse(contrast, m.Inputs()-1, faint)
+	gain, ok := pseudoInverse(contrast, m.Inputs()-1, faint) // W⁺
 	for _, row := range gain {
 		for o, root := range roots {
 			if root > 0 {
@@ -106,11 +111,12 @@ func meanLaw(m *finite.Matrix) []*big.Rat {
 	return mean
 }
 
-// spreadOut computes the variances of the gains of one response.
+// spreadOut computes the variances of the gains of one response, and from them the fields excess
+// and prior.
 func (e *estimator) spreadOut() {
 	even := 1 / float64(e.values())
 	for x, gains := range e.gain {
-		own := e.spread(x, x)
+		own := e.spread(x, x) // the variance for objects that have input x
 		variance, excess := make([]float64, e.values()), make([]float64, e.values())
 		for truth := range e.gain {
 			squares := e.spread(x, truth)
@@ -158,6 +164,7 @@ func (e *estimator) noise(x int, estimates []float64) (a, b float64) {
 
 func (e *estimator) step(x int) float64 { return slices.Max(e.gain[x]) - slices.Min(e.gain[x]) }
 
+// covariance first computes the probability of each output under the shares.
 func (e *estimator) covariance(shares []float64) func(u, v int) float64 {
 	often := make([]float64, len(e.mean))
 	for x, share := range shares {
@@ -177,10 +184,12 @@ func (e *estimator) covariance(shares []float64) func(u, v int) float64 {
 // outputs holds the responses of one mechanism.
 type outputs struct {
 	*estimator
-	counts []int64
+	counts []int64 // by output
 	n      float64
 }
 
+// newOutputs returns the stratum of responses of a mechanism. It returns [privacy.ErrInvalid] for
+// counts that the mechanism cannot have, or a mechanism that does not distinguish its inputs.
 func newOutputs(c Counts) (stratum, error) {
 	e, err := newEstimator(c.Mechanism)
 	if err != nil {
@@ -200,6 +209,7 @@ func newOutputs(c Counts) (stratum, error) {
 
 func (s outputs) objects() float64 { return s.n }
 
+// share returns the mean gain for input x.
 func (s outputs) share(x int) float64 {
 	sum := 0.0
 	for o, count := range s.counts {
@@ -208,11 +218,12 @@ func (s outputs) share(x int) float64 {
 	return sum
 }
 
-// weight returns the weight by the variance of all inputs together.
+// weight returns the inverse of the variance of all inputs together.
 func (s outputs) weight() float64 { return s.n / s.prior }
 
-// others returns the distribution of the objects that do not have input x over the other inputs. It
-// is proportional to the estimates above zero, or uniform if there are none.
+// others returns how the objects without input x are distributed over the other inputs. The shares
+// sum to 1. They are proportional to the estimates above zero, or equal if there are none. Element
+// x is 0.
 func others(estimates []float64, x int) []float64 {
 	shares, sum := make([]float64, len(estimates)), 0.0
 	for i, e := range estimates {

@@ -69,7 +69,7 @@ func degradation(ctx context.Context, higher, lower *Matrix) (*Matrix, error) {
 	if err != nil {
 		return nil, err
 	}
-	var stay []lp.Term
+	var stay []lp.Term // the objective: the probability that the number of the output stays the same
 	for o := range min(higher.outputs, lower.outputs) {
 		stay = append(stay, lp.Term{Var: o*lower.outputs + o, Coef: big.NewRat(1, 1)})
 	}
@@ -77,7 +77,10 @@ func degradation(ctx context.Context, higher, lower *Matrix) (*Matrix, error) {
 	return channelFrom(higher, lower, optimum, err)
 }
 
-// channelFrom returns the channel or the error that follows from the result of the linear program.
+// channelFrom returns the channel that the linear program of [channelProgram] found. optimum and
+// err are the results of the program. If it is infeasible, channelFrom returns a
+// [*NotDegradationError]. It verifies the channel, and returns [privacy.ErrNoCertificate] if it is
+// wrong.
 func channelFrom(higher, lower *Matrix, optimum *lp.Optimum, err error) (*Matrix, error) {
 	var infeasible *lp.InfeasibleError
 	if errors.As(err, &infeasible) {
@@ -101,8 +104,8 @@ func channelFrom(higher, lower *Matrix, optimum *lp.Optimum, err error) (*Matrix
 	return channel, nil
 }
 
-// checkBits refuses a channel that [NewMatrix] would refuse, because the JSON of a family with such
-// a channel could not be read again.
+// checkBits returns [privacy.ErrInvalid] for a channel that [NewMatrix] would refuse because of a
+// long common denominator. The JSON of a family with such a channel could not be read again.
 func checkBits(channel []*big.Rat) error {
 	if commonDenominator(channel, maxBits) == nil {
 		return invalid("the channel has a common denominator of more than %d bits", maxBits)
@@ -110,9 +113,10 @@ func checkBits(channel []*big.Rat) error {
 	return nil
 }
 
-// redraw returns the channel that keeps an output with probability s and otherwise draws from a
-// fixed law. It returns nil if no such channel leads from the higher mechanism to the lower one.
-// One does if lower(o|x) = s·higher(o|x) + rest(o) with rest ≥ 0.
+// redraw returns the channel that keeps an output with probability s = keep and otherwise draws
+// from a fixed law. It returns nil if no such channel leads from the higher mechanism to the lower
+// one. One does if lower(o|x) = s·higher(o|x) + rest(o) with rest ≥ 0, for all inputs x and outputs
+// o.
 func redraw(higher, lower *Matrix) *Matrix {
 	keep := scale(higher, lower)
 	if keep == nil || keep.Sign() < 0 {
@@ -146,6 +150,8 @@ func scale(higher, lower *Matrix) *big.Rat {
 		return nil
 	}
 	var s *big.Rat
+	// Element i of a matrix is output i % outputs given input i / outputs. Element i % outputs is
+	// the same output given input 0.
 	differences := func(i int) (high, low *big.Rat) {
 		first := i % higher.outputs
 		return new(big.Rat).Sub(higher.p[i], higher.p[first]), new(big.Rat).Sub(lower.p[i], lower.p[first])
@@ -205,10 +211,12 @@ func channelProgram(higher, lower *Matrix) (*lp.Program, error) {
 	return program, nil
 }
 
-// game converts the multipliers y of an infeasible program to a game. They combine the rows of the
-// program to coefficients Σ_x y(x,to)·M(from|x) + y(from) ≥ 0 and a bound Σ y(x,to)·m(to|x) + Σ
-// y(from) < 0. So with the gain −y(x,to), the higher mechanism gains at most Σ y(from), and the
-// lower one gains more.
+// game converts the multipliers y of an infeasible program to a game, as described at
+// [NotDegradationError]. The program has a row for each input x and lower output `to`, and one for
+// each higher output `from`. Let M be the higher mechanism and m the lower one. The multipliers
+// combine the rows to coefficients Σ_x y(x,to)·M(from|x) + y(from) ≥ 0 and a bound Σ
+// y(x,to)·m(to|x) + Σ y(from) < 0. So with the gain −y(x,to), the higher mechanism gains at most Σ
+// y(from), and the lower one gains more.
 func game(higher, lower *Matrix, multipliers []*big.Rat) *NotDegradationError {
 	e := &NotDegradationError{Lower: new(big.Rat), Higher: new(big.Rat)}
 	for x := range higher.inputs {
@@ -220,7 +228,7 @@ func game(higher, lower *Matrix, multipliers []*big.Rat) *NotDegradationError {
 		}
 	}
 	for from := range higher.outputs {
-		var best *big.Rat
+		var best *big.Rat // the gain of the best guess after the output from
 		for to := range lower.outputs {
 			sum := new(big.Rat)
 			for x := range higher.inputs {

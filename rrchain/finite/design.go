@@ -34,7 +34,7 @@ func (d *Design) check() error {
 	if d.Inputs < 2 || len(d.Blocks) < 2 || len(d.Blocks) > maxCells/d.Inputs {
 		return invalid("a design needs at least 2 inputs and 2 blocks; inputs times blocks may be at most %d", maxCells)
 	}
-	times, isInformative := make([]int, d.Inputs), false
+	times, isInformative := make([]int, d.Inputs), false // times: the number of blocks that contain each input
 	for b, block := range d.Blocks {
 		seen := make([]bool, d.Inputs)
 		for _, x := range block {
@@ -86,8 +86,9 @@ func SubsetSelection(inputs, size int) (*Design, error) {
 	return &Design{inputs, blocks}, nil
 }
 
-// advance changes a sorted subset to the next one in lexical order. It returns false if it is the
-// last.
+// advance changes a sorted subset of the numbers below inputs to the next subset of the same size
+// in lexical order, and returns true. If it is the last one, advance returns false and changes
+// nothing.
 func advance(subset []int, inputs int) bool {
 	for i := len(subset) - 1; i >= 0; i-- {
 		if last := inputs - len(subset) + i; subset[i] < last {
@@ -141,7 +142,8 @@ func (d *Design) At(epsilon privacy.Epsilon) (*Matrix, error) {
 	return d.atOdds(odds)
 }
 
-// atOdds returns the mechanism at the given odds.
+// atOdds returns the mechanism in which an output is `odds` times as probable if the input is in
+// the block as if it is not.
 func (d *Design) atOdds(odds *big.Rat) (*Matrix, error) {
 	rows := make([][]*big.Rat, d.Inputs)
 	for x := range rows {

@@ -63,7 +63,8 @@ func NewFamily(ctx context.Context, levels ...*Matrix) (*Family, error) {
 	return f, nil
 }
 
-// levelsOnly checks the mechanisms and their ε, and returns a family without channels.
+// levelsOnly returns a family without channels. It returns [privacy.ErrInvalid] unless there is a
+// mechanism, and each has an ε above 0 and above the one before.
 func levelsOnly(levels []*Matrix) (*Family, error) {
 	if len(levels) == 0 {
 		return nil, invalid("the family has no mechanisms")
@@ -105,7 +106,7 @@ func (f *Family) Channel(epsilon privacy.Epsilon) (*Matrix, bool) {
 	return f.channels[i-1], true
 }
 
-// find returns the index of a level, or −1.
+// find returns the index of the level at exactly this ε, or −1 if there is none or f is nil.
 func (f *Family) find(epsilon privacy.Epsilon) int {
 	if f == nil {
 		return none
@@ -124,8 +125,9 @@ const none = -1
 // truth returns the index that represents the true value, which is a response at ε = ∞.
 func (f *Family) truth() int { return len(f.levels) }
 
-// lawGiven returns the probabilities of the outputs at a level, given the output of a level above
-// it or the true value. The numbers are proportional to the probabilities.
+// lawGiven returns numbers proportional to the probabilities of the outputs at the level with index
+// at. above is the index of a higher level, and upper its output; or above is [Family.truth], and
+// upper is the true value. It follows the channels downwards.
 func (f *Family) lawGiven(above, upper, at int) []*big.Int {
 	if above == f.truth() {
 		return f.levels[at].row(upper)
@@ -137,8 +139,9 @@ func (f *Family) lawGiven(above, upper, at int) []*big.Int {
 	return law
 }
 
-// likelihood returns the probability of an output at a lower level, given each output of a level.
-// The numbers are proportional to the probabilities.
+// likelihood returns, for each output at the level with index at, a number proportional to the
+// probability that the level with index below then has the output lower. It follows the channels
+// upwards.
 func (f *Family) likelihood(at, below, lower int) []*big.Int {
 	given := f.channels[below].column(lower)
 	for level := below + 1; level < at; level++ {
@@ -147,9 +150,10 @@ func (f *Family) likelihood(at, below, lower int) []*big.Int {
 	return given
 }
 
-// laws returns the cumulative probabilities of the outputs at a place, one law for each of the
-// given outputs above (or true values). The probabilities are Pr(o) ∝ Pr(o | above)·Pr(below | o).
-// Each law is scaled so that its last number represents 1.
+// laws returns the cumulative probabilities of the outputs at a place, one law for each of uppers:
+// outputs at the level above, or true values. The probabilities are Pr(o) ∝ Pr(o | above)·Pr(below
+// | o), by Bayes' rule. Each law has its own scale, and its last number represents 1. laws returns
+// [privacy.ErrInvalid] if no output is possible between the responses.
 func (f *Family) laws(p place, uppers []int) ([][]*big.Int, error) {
 	var given []*big.Int
 	if p.below != none {
@@ -162,7 +166,7 @@ func (f *Family) laws(p place, uppers []int) ([][]*big.Int, error) {
 			if given != nil {
 				weight = product.Mul(weight, given[o])
 			}
-			sum = new(big.Int).Add(sum, weight)
+			sum = new(big.Int).Add(sum, weight) // a new number, because the law keeps the last one
 			laws[i] = append(laws[i], sum)
 		}
 		if sum.Sign() == 0 {
@@ -205,7 +209,8 @@ func (f *Family) CanOccur(lower, higher rrchain.Level[int]) bool {
 	return f.lawGiven(j, higher.Response, i)[lower.Response].Sign() > 0
 }
 
-// probabilities returns the single probabilities of a cumulative law.
+// probabilities returns the probability of each output from a cumulative law, whose last number
+// represents 1.
 func probabilities(law []*big.Int) []*big.Rat {
 	single, last := make([]*big.Rat, len(law)), new(big.Int)
 	for o, sum := range law {
@@ -215,7 +220,8 @@ func probabilities(law []*big.Int) []*big.Rat {
 	return single
 }
 
-// checkTruth refuses a number that is not an input. The error does not contain the number.
+// checkTruth returns [privacy.ErrInvalid] for a number that is not an input, and for a family
+// without levels. The error does not contain the number.
 func (f *Family) checkTruth(input int) error {
 	if f == nil || len(f.levels) == 0 {
 		return invalid("the family has no mechanisms")
@@ -226,9 +232,9 @@ func (f *Family) checkTruth(input int) error {
 	return nil
 }
 
-// checkResponse refuses a number that is not an output of a level, or an output that never occurs.
-// The latter does not depend on the true value: an output that is possible for one input is
-// possible for all, because otherwise the mechanism would have no ε.
+// checkResponse returns [privacy.ErrInvalid] for a number that is not an output of a level, or an
+// output that never occurs. The latter does not depend on the true value: an output that is
+// possible for one input is possible for all, because otherwise the mechanism would have no ε.
 func (f *Family) checkResponse(output, level int) error {
 	m := f.levels[level]
 	if output < 0 || output >= m.outputs {

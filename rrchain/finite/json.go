@@ -69,6 +69,9 @@ func (m *Matrix) UnmarshalJSON(data []byte) error {
 // probability is a number in one of the accepted text forms.
 type probability struct{ *big.Rat }
 
+// UnmarshalJSON reads a JSON string with a fraction or decimal, or a JSON number without an
+// exponent, exactly. It returns [privacy.ErrInvalid] for any other text, or one of more than
+// maxDigits bytes.
 func (p *probability) UnmarshalJSON(data []byte) error {
 	text := string(data)
 	if len(text) > 0 && text[0] == '"' {
@@ -76,8 +79,8 @@ func (p *probability) UnmarshalJSON(data []byte) error {
 			return err
 		}
 	}
-	whole, rest, _ := strings.Cut(text, "/")
-	whole, places, _ := strings.Cut(whole, ".")
+	whole, rest, _ := strings.Cut(text, "/")    // numerator and denominator
+	whole, places, _ := strings.Cut(whole, ".") // digits before and after the point
 	// SetString would read an integer with a leading zero as octal, and an exponent of a few bytes
 	// could fill any memory.
 	ok := len(text) <= maxDigits && isInteger(whole) && isDigits(places) && (rest == "" || isInteger(rest))
@@ -94,10 +97,12 @@ func (p *probability) UnmarshalJSON(data []byte) error {
 // are refused, because the time of the greatest common divisor grows with the square of the length.
 const maxDigits = 2*maxBits/3 + 8
 
+// isInteger returns true for decimal digits without a leading zero, except "0".
 func isInteger(text string) bool {
 	return isDigits(text) && (len(text) == 1 || len(text) > 1 && text[0] != '0')
 }
 
+// isDigits returns true if the text has only decimal digits, or is empty.
 func isDigits(text string) bool { return strings.Trim(text, "0123456789") == "" }
 
 // familyJSON is the JSON form of a family.
@@ -115,7 +120,7 @@ func (f *Family) MarshalJSON() ([]byte, error) {
 	}
 	channels := f.channels
 	if channels == nil {
-		channels = []*Matrix{}
+		channels = []*Matrix{} // [] in JSON instead of null, which UnmarshalJSON refuses
 	}
 	return json.Marshal(familyJSON{f.levels, channels})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
+// invalid returns an error that wraps [privacy.ErrInvalid].
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{privacy.ErrInvalid}, args...)...)
 }
@@ -22,8 +23,8 @@ const maxCells = 4096
 // not usable; see [NewMatrix].
 type Matrix struct {
 	inputs, outputs int
-	p               []*big.Rat // by input, then output
-	scaled          func() []*big.Int
+	p               []*big.Rat        // by input, then output
+	scaled          func() []*big.Int // p multiplied by the common denominator, computed by the first call
 }
 
 // newMatrix returns a matrix that keeps p. The caller ensures that p is valid.
@@ -104,11 +105,11 @@ func NewMatrix(rows [][]*big.Rat) (*Matrix, error) {
 	return m, nil
 }
 
-// isProportionate returns whether numbers at their common denominator take at most 64 times the
+// isProportionate returns true if numbers at their common denominator take at most 64 times the
 // bits of the numbers, plus 128 KiB. Matrices may come from untrusted documents, and the memory to
 // read one must be proportional to its text.
 func isProportionate(numbers []*big.Rat, common *big.Int) bool {
-	const times, free = 64, 1 << 20
+	const times, free = 64, 1 << 20 // free is in bits: 128 KiB
 	written := 0
 	for _, x := range numbers {
 		written += x.Num().BitLen() + x.Denom().BitLen()
@@ -124,6 +125,7 @@ func short(x *big.Rat) string {
 	return "about " + x.FloatString(20)
 }
 
+// sum returns the sum of the numbers.
 func sum(numbers []*big.Int) *big.Int {
 	all := new(big.Int)
 	for _, n := range numbers {
@@ -141,6 +143,7 @@ func (m *Matrix) Outputs() int { return m.outputs }
 // At returns the probability of an output given an input; 0 ≤ input < Inputs, 0 ≤ output < Outputs.
 func (m *Matrix) At(input, output int) *big.Rat { return new(big.Rat).Set(m.at(input, output)) }
 
+// at is [Matrix.At] without a copy.
 func (m *Matrix) at(input, output int) *big.Rat { return m.p[input*m.outputs+output] }
 
 // checkUsable returns an error for a matrix that [NewMatrix] did not create.
@@ -151,7 +154,8 @@ func (m *Matrix) checkUsable() error {
 	return nil
 }
 
-// composesTo returns true if m followed by a channel is exactly another map.
+// composesTo returns true if m followed by a channel is exactly the matrix `to`: the product of the
+// two matrices.
 func (m *Matrix) composesTo(channel, to *Matrix) bool {
 	if m.outputs != channel.inputs || m.inputs != to.inputs || channel.outputs != to.outputs {
 		return false
@@ -170,14 +174,14 @@ func (m *Matrix) composesTo(channel, to *Matrix) bool {
 	return true
 }
 
-// row returns the probabilities of the outputs given an input, on the same scale as all other rows
-// and columns of the matrix.
+// row returns the probabilities of the outputs given an input, multiplied by the common denominator
+// of the whole matrix.
 func (m *Matrix) row(input int) []*big.Int {
 	return m.scaled()[input*m.outputs : (input+1)*m.outputs]
 }
 
-// column returns the probabilities of an output given each input, on the same scale as all other
-// rows and columns of the matrix.
+// column returns the probabilities of an output given each input, multiplied by the common
+// denominator of the whole matrix.
 func (m *Matrix) column(output int) []*big.Int {
 	column := make([]*big.Int, m.inputs)
 	for x := range column {
@@ -186,8 +190,8 @@ func (m *Matrix) column(output int) []*big.Int {
 	return column
 }
 
-// outputLaw returns the probabilities of the outputs for given probabilities of the inputs. The
-// numbers are proportional to the probabilities.
+// outputLaw returns the probabilities of the outputs for given probabilities of the inputs.
+// Argument and result are proportional to the probabilities.
 func (m *Matrix) outputLaw(law []*big.Int) []*big.Int {
 	outputs := make([]*big.Int, m.outputs)
 	for o := range outputs {
@@ -196,8 +200,8 @@ func (m *Matrix) outputLaw(law []*big.Int) []*big.Int {
 	return outputs
 }
 
-// meansGiven takes a number for each output, and returns their mean given each input. The results
-// are proportional to the means.
+// meansGiven takes a number for each output, and returns its mean given each input. The results are
+// proportional to the means.
 func (m *Matrix) meansGiven(numbers []*big.Int) []*big.Int {
 	means := make([]*big.Int, m.inputs)
 	for x := range means {
@@ -206,6 +210,7 @@ func (m *Matrix) meansGiven(numbers []*big.Int) []*big.Int {
 	return means
 }
 
+// dot returns Σ a_i·b_i.
 func dot(a, b []*big.Int) *big.Int {
 	sum, product := new(big.Int), new(big.Int)
 	for i := range a {
@@ -263,7 +268,7 @@ func logarithm(x *big.Rat) (privacy.Epsilon, error) {
 		return privacy.Epsilon{}, invalid("the mechanism is not differentially private for any ε up to %v",
 			privacy.MaxEpsilon())
 	}
-	below, enough := int64(0), privacy.MaxEpsilon().Nano()
+	below, enough := int64(0), privacy.MaxEpsilon().Nano() // nano-nats: e^below < x ≤ e^enough, for the bisection
 	// A guess replaces most of the search, and is verified on both sides.
 	if guess := guessNano(x); guess > 2 && guess < enough-2 && !reaches(guess-2, x) && reaches(guess+2, x) {
 		below, enough = guess-2, guess+2
@@ -286,7 +291,8 @@ func guessNano(x *big.Rat) int64 {
 	return int64(math.Round((math.Log(m) + float64(exponent)*math.Ln2) * 1e9))
 }
 
-// reaches returns true if e^(nano·10⁻⁹) is at least x. The two are never equal.
+// reaches returns true if e^(nano·10⁻⁹) is at least x. The two are never equal, so it raises the
+// precision until the enclosure decides.
 func reaches(nano int64, x *big.Rat) bool {
 	for prec := uint(128); ; prec *= 2 {
 		low, high := exact.Exp(nano, prec).Bounds()

@@ -23,11 +23,11 @@ func oddsAt(epsilon privacy.Epsilon) (*big.Rat, error) {
 	return simplest(l, h), nil
 }
 
-// simplest returns the fraction with the smallest denominator strictly between two numbers of at
-// least 0. If there are several, it returns the smallest one. It follows the common part of the two
-// continued fractions.
+// simplest returns the fraction with the smallest denominator strictly between low and high, 0 ≤
+// low < high. If there are several, it returns the smallest one. It follows the common part of the
+// two continued fractions.
 func simplest(low, high *big.Rat) *big.Rat {
-	whole := new(big.Rat).SetInt(new(big.Int).Quo(low.Num(), low.Denom()))
+	whole := new(big.Rat).SetInt(new(big.Int).Quo(low.Num(), low.Denom())) // ⌊low⌋
 	one := big.NewRat(1, 1)
 	if next := new(big.Rat).Add(whole, one); next.Cmp(high) < 0 {
 		return next

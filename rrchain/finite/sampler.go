@@ -67,7 +67,9 @@ func (s *Sampler) Between(f *Family, below, above rrchain.Level[int], at privacy
 	return s.draw(lawKey{family: f, place: p, upper: above.Response}, 0)
 }
 
-// place finds the levels of a draw.
+// place returns the [place] of a draw at an ε. below is the response below, or the zero Level if
+// there is none. above is the index of the level above, or [Family.truth]. It returns
+// [privacy.ErrInvalid] unless the levels rise in this order and the response below is possible.
 func (f *Family) place(below rrchain.Level[int], at privacy.Epsilon, above int) (place, error) {
 	p := place{below: none, at: f.find(at), above: above}
 	if p.at < 0 || p.at >= above {
@@ -92,7 +94,8 @@ type lawKey struct {
 	upper int
 }
 
-// uppers returns the responses above, or the true values, for which there are laws.
+// uppers returns the outputs at the level above for which there are laws: only c.upper, or all true
+// values if the level above is the true value.
 func (c lawKey) uppers() []int {
 	if c.above != c.family.truth() {
 		return []int{c.upper}
@@ -104,8 +107,9 @@ func (c lawKey) uppers() []int {
 	return truths
 }
 
-// draw returns a response by one of the laws of a source. It reads the same memory for all laws,
-// because the law may depend on the true value.
+// draw returns a response by the law with the given index among the laws of c. The index is the
+// true value if there is a law for each true value, and otherwise 0. draw reads the same memory for
+// all laws, because the law may depend on the true value.
 func (s *Sampler) draw(c lawKey, law int) (rrchain.Level[int], error) {
 	t, err := s.table(c)
 	if err != nil {
@@ -122,8 +126,8 @@ func (s *Sampler) draw(c lawKey, law int) (rrchain.Level[int], error) {
 	return rrchain.Level[int]{Epsilon: c.family.epsilons[c.at], Response: response}, err
 }
 
-// refine draws as [table.rank] does, from a number that begins with u, with as many more bits as
-// needed.
+// refine returns what [table.rank] would return for a uniform number that begins with u, with as
+// many more bits as needed. Unlike the table, it compares with the exact thresholds.
 func (s *Sampler) refine(c lawKey, law int, u uint64) (int, error) {
 	laws, err := c.family.laws(c.place, c.uppers())
 	if err != nil {
@@ -148,7 +152,8 @@ const (
 	tableCells  = 24
 )
 
-// table returns the thresholds of a source.
+// table returns the table of the laws of c, from the cache or computed. If the cache is full, it is
+// emptied first.
 func (s *Sampler) table(c lawKey) (*table, error) {
 	if t, ok := s.tables[c]; ok {
 		return t, nil
@@ -167,14 +172,17 @@ func (s *Sampler) table(c lawKey) (*table, error) {
 	return t, nil
 }
 
-// table holds some laws on the same outputs, with the first 64 bits of their thresholds. A uniform
-// number U is below the threshold t of an output if its first 64 bits are below ⌊t·2⁶⁴⌋, and not
-// below it if they are above. If they are equal, it is undecided.
+// table holds some laws on the same outputs. A law has a threshold for each output but the last:
+// the probability of this output and those before it. The table has the first 64 bits of each
+// threshold, a cell. A uniform number U is below the threshold t of an output if its first 64 bits
+// are below ⌊t·2⁶⁴⌋, and not below it if they are above. If they are equal, it is undecided.
 type table struct {
 	laws, thresholds int
 	cells            []uint64 // by law, then threshold
 }
 
+// newTable computes the table of cumulative laws whose last number represents 1, as [Family.laws]
+// returns them.
 func newTable(laws [][]*big.Int) *table {
 	t := &table{laws: len(laws), thresholds: len(laws[0]) - 1}
 	for _, law := range laws {
@@ -190,13 +198,15 @@ func newTable(laws [][]*big.Int) *table {
 	return t
 }
 
-// rank counts the thresholds of a law that U, whose first bits are u, is not below. It reads all
-// laws, so that its memory accesses do not depend on the law.
+// rank returns the output that U selects by a law. It is the number of thresholds of the law that
+// U, whose first 64 bits are u, is not below. If isUndecided is true, 64 bits are not enough and
+// the rank may be wrong. It reads all laws, so that its memory accesses do not depend on the law.
 func (t *table) rank(law int, u uint64) (rank int, isUndecided bool) {
 	undecided := uint64(0)
 	for o := range t.thresholds {
 		cell := uint64(0)
 		for l := range t.laws {
+			// The mask is all ones for the law, and zero for the others.
 			cell |= t.cells[l*t.thresholds+o] & exact.EqualMask(uint64(l), uint64(law))
 		}
 		_, below := bits.Sub64(u, cell, 0)

@@ -48,6 +48,7 @@ func (p Params) NewClient(cohort int, s string, recorded ...Report) (*Client, er
 		if err != nil {
 			return nil, err
 		}
+		// The ε of a report is its cost, which is already rounded.
 		if cost != report.Epsilon || !last.Less(cost) {
 			return nil, fmt.Errorf("%w: a recorded report at ε=%v after one at ε=%v; ε must rise, and be the cost, %v",
 				privacy.ErrInvalid, report.Epsilon, last, cost)
@@ -99,7 +100,8 @@ func (c *Client) level(i int) (l rrchain.Level[rrchain.Bits]) {
 	return l
 }
 
-// draw draws a report and inserts it at its place among the others.
+// draw draws a report at an ε, rounded down to the cost of a report, and inserts it at its place
+// among the others. `by` draws its bits, given the index i of the new report and the ε of each bit.
 func (c *Client) draw(
 	epsilon privacy.Epsilon, by func(i int, bit privacy.Epsilon) (rrchain.Bits, error),
 ) (Report, error) {
@@ -117,6 +119,8 @@ func (c *Client) draw(
 	return report, nil
 }
 
+// find returns the index of the report with this cost and true. If there is none, it returns the
+// index at which it would be inserted, and false.
 func (c *Client) find(cost privacy.Epsilon) (int, bool) {
 	return slices.BinarySearchFunc(c.reports, cost,
 		func(r Report, e privacy.Epsilon) int { return r.Epsilon.Compare(e) })

@@ -116,6 +116,7 @@ func (t *Tally) Decode(candidates []string, confidence float64) (Decoding, error
 	return d.fit(confidence).decoding(candidates, confidence), nil
 }
 
+// checkCandidates returns [privacy.ErrInvalid] if there are no candidates, or one is given twice.
 func checkCandidates(candidates []string) error {
 	if len(candidates) == 0 {
 		return fmt.Errorf("%w: no candidates", privacy.ErrInvalid)
@@ -130,9 +131,11 @@ func checkCandidates(candidates []string) error {
 	return nil
 }
 
-// checkOnes compares the number of ones in all reports with its expectation, which does not depend
-// on the strings. The bound is Bernstein's: the sum of independent bits with total variance V
-// differs by x or more from its expectation with a probability of at most 2·exp(−x²/(2(V+x/3))).
+// checkOnes returns [privacy.ErrInvalid] for a tally without reports. It also does so if the number
+// of ones in all reports is improbable for clients with these parameters, as [Tally.Decode]
+// describes. The expectation of this number does not depend on the strings. The bound is
+// Bernstein's: the sum of independent bits with total variance V differs by x or more from its
+// expectation with a probability of at most 2·exp(−x²/(2(V+x/3))).
 func (t *Tally) checkOnes() error {
 	clients, ones := t.Clients(), int64(0)
 	if clients == 0 {
@@ -141,10 +144,10 @@ func (t *Tally) checkOnes() error {
 	for _, n := range t.ones {
 		ones += n
 	}
-	reported := clients * int64(t.params.Bits)
+	reported := clients * int64(t.params.Bits) // the number of all reported bits
 	want := t.noise.q*float64(reported) + t.noise.gap*float64(t.params.Hashes)*float64(clients)
 	away, variance := math.Abs(float64(ones)-want), t.noise.q*(1-t.noise.q)*float64(reported)
-	if away*away > 2*(variance+away/3)*math.Log(2e12) {
+	if away*away > 2*(variance+away/3)*math.Log(2e12) { // the bound is below 10⁻¹²
 		return fmt.Errorf("%w: the filters of these reports have %.2f bits set on average, not %d; check that "+
 			"parameters and ε are those of the clients",
 			privacy.ErrInvalid, t.noise.estimate(ones, reported)/float64(clients), t.params.Hashes)
@@ -165,6 +168,7 @@ func (f fit) decoding(candidates []string, confidence float64) Decoding {
 	return Decoding{shares, f.others.frequency(), f.misfit}
 }
 
+// frequency converts a result to the public type.
 func (v result) frequency() estimate.Frequency {
 	return estimate.Frequency{Estimate: v.share, StdErr: v.stdErr, Low: v.low, High: v.high}
 }

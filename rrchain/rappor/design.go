@@ -26,6 +26,8 @@ const worstCondition = 1e8
 // the noise.
 const leastVariance = 1e-20
 
+// newDesign returns the design of a tally and a list of candidates. It returns an
+// [*UndecodableError] if the counts cannot distinguish the candidates.
 func newDesign(t *Tally, candidates []string) (*design, error) {
 	d := &design{
 		params: t.params, candidates: len(candidates),
@@ -59,8 +61,10 @@ func newDesign(t *Tally, candidates []string) (*design, error) {
 	return d, nil
 }
 
-// addCounts adds the counts of one cohort. It subtracts the mean of the counts, which removes the
-// noise that all bits share. The true mean is h/k.
+// addCounts appends the counts of one cohort: for each bit, the unbiased share of its clients whose
+// filter has the bit, minus h/k. ones holds the number of reports with each bit. Instead of h/k, it
+// subtracts the mean of the shares, whose expectation is h/k. This removes the noise that all bits
+// have in common.
 func (d *design) addCounts(ones []int64, clients int64, noise channel) {
 	d.clients = append(d.clients, float64(clients))
 	mean := 0.0
@@ -75,7 +79,7 @@ func (d *design) addCounts(ones []int64, clients int64, noise channel) {
 	}
 }
 
-// equalRows finds two equal rows.
+// equalRows returns the indexes a < b of two equal rows. found is false if there are none.
 func equalRows(rows [][]byte) (a, b int, found bool) {
 	seen := make(map[string]int, len(rows))
 	for b, row := range rows {
@@ -87,14 +91,14 @@ func equalRows(rows [][]byte) (a, b int, found bool) {
 	return 0, 0, false
 }
 
-// set returns the set bits of a candidate's filter in a cohort.
+// set returns the set bits of a candidate's filter in a cohort, as indexes into counts.
 func (d *design) set(cohort, candidate int) []int {
 	h := d.params.Hashes
 	at := (cohort*d.candidates + candidate) * h
 	return d.ones[at : at+h]
 }
 
-// allSet returns the set bits of a candidate's filters in all cohorts.
+// allSet returns the set bits of a candidate's filters in all cohorts, as indexes into counts.
 func (d *design) allSet(candidate int) (all []int) {
 	for c := range d.clients {
 		all = append(all, d.set(c, candidate)...)
@@ -102,7 +106,7 @@ func (d *design) allSet(candidate int) (all []int) {
 	return all
 }
 
-// row returns the part of a row of counts, or of weights for counts, that belongs to a cohort.
+// row returns the part that belongs to a cohort, of a slice with an element for each of counts.
 func (d *design) row(counts []float64, cohort int) []float64 {
 	return counts[cohort*d.params.Bits : (cohort+1)*d.params.Bits]
 }
@@ -111,22 +115,26 @@ func (d *design) row(counts []float64, cohort int) []float64 {
 // 0.
 func (d *design) independent() int { return len(d.clients) * (d.params.Bits - 1) }
 
+// weight returns a cohort's share of the clients.
 func (d *design) weight(cohort int) float64 { return d.clients[cohort] / d.n }
 
-// density returns the mean h/k of a filter's bits. length returns the squared length h(1−h/k) of a
-// centred filter.
+// density returns h/k, the mean of a filter's bits.
 func (d *design) density() float64 { return float64(d.params.Hashes) / float64(d.params.Bits) }
-func (d *design) length() float64  { return float64(d.params.Hashes) * (1 - d.density()) }
-func (d *design) spread() float64  { return d.params.spread() }
 
-// invert computes the inverse, and returns false if there is none. An element of X_cᵀX_c is the
-// number of bits that two filters share, minus h²/k. Few filters share a bit, so invert iterates
-// over the candidates of each bit.
+// length returns h(1−h/k), the squared length of a centred filter.
+func (d *design) length() float64 { return float64(d.params.Hashes) * (1 - d.density()) }
+
+// spread is [Params.spread].
+func (d *design) spread() float64 { return d.params.spread() }
+
+// invert computes the field inverse. It returns false if the matrix is singular, or nearly so. An
+// element of X_cᵀX_c is the number of bits that two filters share, minus h²/k. Few filters share a
+// bit, so invert iterates over the candidates of each bit.
 func (d *design) invert() bool {
 	gram := mat.NewSymDense(d.candidates, nil)
 	overlap := gram.RawSymmetric()
 	for c := range d.clients {
-		holders := make([][]int, d.params.Bits)
+		holders := make([][]int, d.params.Bits) // by bit: the candidates before j whose filter has it
 		for j := range d.candidates {
 			for _, bit := range d.set(c, j) {
 				bit -= c * d.params.Bits
@@ -138,7 +146,7 @@ func (d *design) invert() bool {
 			}
 		}
 	}
-	mean := d.density() * float64(d.params.Hashes)
+	mean := d.density() * float64(d.params.Hashes) // h²/k
 	for i := range d.candidates {
 		for j := i; j < d.candidates; j++ {
 			overlap.Data[i*overlap.Stride+j] -= mean
@@ -151,8 +159,9 @@ func (d *design) invert() bool {
 	return factor.InverseTo(&d.inverse) == nil
 }
 
-// along returns x_csᵀv_c for each candidate s, which is the sum of a row's values at the set bits.
-// The row sums to 0 in each cohort, so the mean of the filters makes no difference.
+// along stores x_csᵀv_c in products for each candidate s, which is the sum of the values of row at
+// the set bits of its filter. row is the whole vector v, with an element for each of counts. Its
+// elements sum to 0 in each cohort, so the mean of the filters makes no difference.
 func (d *design) along(cohort int, row []float64, products []float64) {
 	for s := range products {
 		sum := 0.0
@@ -163,7 +172,8 @@ func (d *design) along(cohort int, row []float64, products []float64) {
 	}
 }
 
-// combine returns Σ_s coefficients_s·x_cs for all cohorts c.
+// combine returns Σ_s coefficients_s·x_cs for all cohorts c, with an element for each of counts.
+// x_cs is the centred filter of candidate s in cohort c.
 func (d *design) combine(coefficients []float64) []float64 {
 	row := make([]float64, len(d.counts))
 	total := 0.0
@@ -186,7 +196,7 @@ func (d *design) combine(coefficients []float64) []float64 {
 	return row
 }
 
-// solve returns the least-squares estimates.
+// solve returns the least-squares estimate of the share of each candidate.
 func (d *design) solve() []float64 {
 	right, products := make([]float64, d.candidates), make([]float64, d.candidates)
 	for c := range d.clients {

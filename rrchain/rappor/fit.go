@@ -21,12 +21,13 @@ type result struct {
 }
 
 // fit solves the regression and computes the result for each candidate. It finds the standard
-// errors in two rounds. The first computes the contributions of the noise, of the assignment to
-// cohorts and of strings outside of the list to each estimate. The second computes the size of the
-// last one.
+// errors in two rounds. The first computes three contributions to each estimate: the noise, the
+// assignment to cohorts, and strings outside of the list. The last one depends on the size of a
+// shift that these strings cause. The second round computes this size from the residuals.
 func (d *design) fit(confidence float64) fit {
 	shares := d.solve()
 	audit := newAudit(d, shares)
+	// These are one row of the inverse, and the sum of all rows, negated.
 	coefficients, sum := make([]float64, d.candidates), make([]float64, d.candidates)
 	results, errors := make([]result, d.candidates), make([]parts, d.candidates)
 	for j, share := range shares {
@@ -48,10 +49,13 @@ func (d *design) fit(confidence float64) fit {
 	return f
 }
 
-// fitOthers computes the result for the share of strings outside of the list. With few cohorts,
-// the fit absorbs even a common one of these strings. Suppose that it shares a bit with a candidate
-// in one of C cohorts, or with another candidate in each cohort. Then the squared residuals lack
-// 1/C² or 1/C of what it adds. So fitOthers divides the observed shift by 1 − 1/C.
+// fitOthers computes the result for the share of strings outside of the list. row is Σ
+// coefficient·x of this estimate. shift is the observed [residuals] shift.
+//
+// With few cohorts, the fit absorbs even a common one of these strings. Suppose that it shares a
+// bit with a candidate in one of C cohorts, or with another candidate in each cohort. Then the
+// squared residuals lack 1/C² or 1/C of what it adds. So fitOthers divides the observed shift by 1
+// − 1/C.
 func (a *audit) fitOthers(row []float64, share, shift, confidence float64) result {
 	p, _ := a.estimate(row, a.others)
 	concentration := 0.0 // 1/C
@@ -73,6 +77,8 @@ type parts struct {
 	length          float64 // the factor of the variance of a shift
 }
 
+// variance returns the variance of the estimate if each bit of a cohort has a shift of this
+// variance. Rounding may make sampling negative.
 func (p parts) variance(shift float64) float64 {
 	return p.noise + max(p.sampling, 0) + shift*p.length
 }
@@ -89,15 +95,16 @@ type audit struct {
 	trace    float64 // the part of the sampling variance of the counts that the fit absorbs
 }
 
+// newAudit returns an audit of the estimates, with no candidate examined yet.
 func newAudit(d *design, shares []float64) *audit {
 	a := &audit{design: d, fitted: d.combine(shares), leverage: make([]float64, len(d.clients))}
 	a.shares, a.others = possible(shares)
 	return a
 }
 
-// possible returns the shares with negative ones replaced by 0. If their sum is above 1, it scales
-// all of them so that the sum is 1. It also returns the remaining share of others. Variances of the
-// assignment of a population to cohorts are then never negative.
+// possible moves estimates to possible shares: it replaces negative ones by 0 and, if their sum is
+// above 1, scales all of them so that the sum is 1. It also returns the remaining share, that of
+// other strings. Variances of the assignment of a population to cohorts are then never negative.
 func possible(shares []float64) (moved []float64, others float64) {
 	moved, sum := make([]float64, len(shares)), 0.0
 	for s, share := range shares {
@@ -110,9 +117,9 @@ func possible(shares []float64) (moved []float64, others float64) {
 	return moved, max(1-sum, 0)
 }
 
-// candidate examines the estimate of a candidate's share, and adds the candidate's leverage and
-// trace to the audit. own is the variance from assigning the clients of the candidate to cohorts,
-// divided by share·(1−share).
+// candidate returns the parts of the variance of candidate j's estimate, and adds the candidate's
+// leverage and trace to the audit. row is as for [audit.estimate]. own is the variance from
+// assigning the clients of the candidate to cohorts, divided by share·(1−share).
 func (a *audit) candidate(j int, row []float64) (p parts, own float64) {
 	p, contributions := a.estimate(row, a.shares[j])
 	unit := make([]float64, a.candidates)
@@ -131,11 +138,12 @@ func (a *audit) candidate(j int, row []float64) (p parts, own float64) {
 	return p, max(own-1/a.n, 0) * a.finite()
 }
 
-// estimate examines the estimate of a share. row is Σ coefficient·x, where the coefficients are a
-// row of the inverse. The estimate is a sum over the cohorts of v_cᵀ·counts with v_c = w_c·row, and
-// estimate overwrites row with v. A client with string s in cohort c contributes v_cᵀx_cs/n_c. The
-// sum of these products over all cohorts is 1 for the string itself and 0 for other candidates. The
-// products are returned cohort by cohort.
+// estimate returns the parts of the variance of the estimate of a share. row is Σ coefficient·x,
+// where the coefficients are a row of the inverse. The estimate is a sum over the cohorts of
+// v_cᵀ·counts with v_c = w_c·row, and estimate overwrites row with v. A client with string s in
+// cohort c contributes v_cᵀx_cs/n_c. The sum of the products v_cᵀx_cs over all cohorts is 1 for the
+// string itself and 0 for other candidates. The products are returned as contributions, cohort by
+// cohort and then by candidate.
 //
 // Consider a population of n, divided into cohorts of given sizes, and a sum over the cohorts of
 // means of numbers u_c(client). Its variance is n/(n−1)·(Σ_c Var(u_c)/n_c − Var(Σ_c u_c)/n), where
@@ -158,8 +166,8 @@ func (a *audit) estimate(row []float64, share float64) (p parts, contributions [
 	return p, contributions
 }
 
-// leftover returns the part of the counts that the fit does not explain, weighted by cohort and
-// scaled.
+// leftover returns counts − fitted, the part of the counts that the fit does not explain. Each
+// element is multiplied by scale and by the weight of its cohort.
 func (a *audit) leftover(scale float64) []float64 {
 	left := make([]float64, len(a.counts))
 	for c := range a.clients {
@@ -170,8 +178,8 @@ func (a *audit) leftover(scale float64) []float64 {
 	return left
 }
 
-// varianceOf returns the variance in the population of numbers that belong to the candidates and
-// are 0 for other strings.
+// varianceOf returns the variance in the population of a number that is given for each candidate,
+// and is 0 for other strings.
 func (a *audit) varianceOf(numbers []float64) float64 {
 	mean, square := 0.0, 0.0
 	for s, x := range numbers {
@@ -191,7 +199,8 @@ type residuals struct {
 	shift  float64 // the variance of a shift of each bit that would explain an excess
 }
 
-// residuals compares Σ n_c·|counts − fitted|² with its expectation.
+// residuals compares Σ n_c·|counts − fitted|² with its expectation. freedom is the number of
+// independent counts minus the number of candidates. All candidates must have been examined.
 func (a *audit) residuals(freedom float64) residuals {
 	squares, scale := 0.0, 0.0
 	for c, n := range a.clients {
@@ -207,10 +216,10 @@ func (a *audit) residuals(freedom float64) residuals {
 }
 
 // expectation returns the expectation of Σ n_c·|counts − fitted|² if no string outside of the list
-// is common. The expectation of eᵀW(1−H)e is the trace of W(1−H)S, for errors e with covariance S,
-// weights W and the fit H. The candidates' filters are in the space that the fit absorbs. So the
-// part of S that joins different cohorts, which comes from assigning their clients to cohorts,
-// contributes nothing.
+// is common. freedom is as for [audit.residuals]. The expectation of eᵀW(1−H)e is the trace of
+// W(1−H)S, for errors e with covariance S, weights W and the fit H. The candidates' filters are in
+// the space that the fit absorbs. So the part of S that joins different cohorts, which comes from
+// assigning their clients to cohorts, contributes nothing.
 func (a *audit) expectation(freedom float64) float64 {
 	unlisted := a.others * a.spread()
 	sampling := float64(len(a.clients))*a.length() - a.trace - unlisted*float64(a.candidates+a.params.Bits-1)

@@ -20,8 +20,9 @@ type hypotheses struct {
 	assignment float64   // variance from assigning the candidate's clients to cohorts, divided by share·(1−share)
 }
 
-// tail returns the probability that the statistic is at least as large by chance, if this is the
-// share. If mirrored, it returns the probability that the statistic is at least as small.
+// tail returns the probability that the statistic is at least as large by chance as it is, if the
+// candidate has this share. If mirrored, it returns the probability that the statistic is at least
+// as small. loss is the largest amount by which the result may be too large.
 func (h *hypotheses) tail(share float64, mirrored bool, loss float64) float64 {
 	table := make([]float64, len(h.leftover))
 	floats.AddScaledTo(table, h.leftover, h.estimate-share, h.influence)
@@ -33,7 +34,8 @@ func (h *hypotheses) tail(share float64, mirrored bool, loss float64) float64 {
 	return l.tail(l.at(h.ones), loss)
 }
 
-// interval returns the interval of shares that the candidate may have.
+// interval returns the interval of shares that the candidate may have, as the function [interval]
+// defines it.
 func (h *hypotheses) interval(confidence float64) (low, high float64) {
 	guess := math.Sqrt(floats.Dot(h.leftover, h.leftover) * h.params.spread())
 	return interval(confidence, h.estimate, guess, h.tail)
@@ -51,9 +53,11 @@ type unlisted struct {
 	variance  float64   // the variance of the statistic, from the noise and the assignment to cohorts
 }
 
-// tail returns the probability that the statistic is at least as large by chance. If mirrored, it
-// returns the probability that the statistic is at least as small.
+// tail returns the probability that the statistic is at least as large by chance as it is, if these
+// strings have this share. If mirrored, it returns the probability that the statistic is at least
+// as small. loss is the largest amount by which the result may be too large.
 func (u *unlisted) tail(share float64, mirrored bool, loss float64) float64 {
+	// These are the share of the single string, and the statistic.
 	heaviest, away := min(max(share, 0), math.Sqrt(u.squares)), u.estimate-share
 	if mirrored {
 		heaviest, away = -heaviest, -away
@@ -65,8 +69,9 @@ func (u *unlisted) tail(share float64, mirrored bool, loss float64) float64 {
 }
 
 // interval returns all shares for which an estimate at least as high, and one at least as low, both
-// have a probability above (1 − confidence)/2. Where the counts exclude nothing, it ends at 0 or 1,
-// or at a distance of 1. guess is approximately the standard error.
+// have a probability above (1 − confidence)/2. tail returns these probabilities, as
+// [hypotheses.tail]. Where the counts exclude nothing, the interval ends at 0 or 1, or at a
+// distance of 1 from the estimate. guess is approximately the standard error.
 func interval(
 	confidence, estimate, guess float64, tail func(share float64, mirrored bool, loss float64) float64,
 ) (low, high float64) {
@@ -84,14 +89,17 @@ func interval(
 const precision = 0.01
 
 // reach searches for the distance at which a tail falls to a given chance. It returns a distance
-// slightly above it, or the limit. If errors are nearly normal, the normal quantiles of tails grow
-// in proportion to the distance, and two steps are enough. Otherwise the search uses bisection.
+// slightly above it, or the limit if the tail does not fall that low. guess is approximately the
+// standard error. If errors are nearly normal, the normal quantiles of tails grow in proportion to
+// the distance, and two steps are enough. Otherwise the search uses bisection.
 func reach(chance, limit, guess float64, tail func(away float64) float64) float64 {
 	want := -distuv.UnitNormal.Quantile(chance) // 1 − chance may be 1 as a float64
+	// The tail is above the chance at inside, and not above it at outside. The next distance is
+	// away.
 	inside, outside, away := 0.0, limit, min(want*guess, limit)
 	for try := 1; outside-inside > precision*max(inside, guess); try++ {
 		p := tail(away)
-		got := distuv.UnitNormal.Quantile(1 - min(max(p, 1e-15), 1))
+		got := distuv.UnitNormal.Quantile(1 - min(max(p, 1e-15), 1)) // the normal quantile of the tail at away
 		if p > chance {
 			inside = away
 		} else if outside = away; got < want*(1+precision) {

@@ -28,7 +28,8 @@ const ofValues, ofSum, finest = 0.4, 0.04, 0.0025
 // leastUnit replaces smaller units, for which rounding errors are larger than the values.
 const leastUnit = 1e-12
 
-// newFilterSum rounds a table of values. variance is the variance of the normal addend.
+// newFilterSum returns the law of the sum of a table's values at random bits, with an element for
+// each bit of each cohort, rounded to a unit. variance is the variance of the normal addend.
 func newFilterSum(p Params, table []float64, variance float64) *filterSum {
 	square := floats.Dot(table, table)
 	deviation := math.Sqrt(square*p.spread() + variance)
@@ -41,7 +42,7 @@ func newFilterSum(p Params, table []float64, variance float64) *filterSum {
 	return l
 }
 
-// at returns the sum of the values at some bits.
+// at returns the sum of the values at some bits, in the unit.
 func (l *filterSum) at(ones []int) int {
 	sum := 0
 	for _, i := range ones {
@@ -50,16 +51,17 @@ func (l *filterSum) at(ones []int) int {
 	return sum
 }
 
-// tail returns the probability that the sum is at least at, or up to loss more than that.
+// tail returns the probability that the sum is at least `at`, in the unit. The result may be too
+// large by up to loss, but is not too small.
 func (l *filterSum) tail(at int, loss float64) float64 {
-	if 2*l.hashes > l.bits {
+	if 2*l.hashes > l.bits { // fewer drawn values take less work
 		rest, all := l.unset()
 		return rest.tail(at-all, loss)
 	}
 	if at > l.largest() {
 		return 0
 	}
-	reach := int(window*l.deviation()) + 1
+	reach := int(window*l.deviation()) + 1 // the range of sums in which chances are computed
 	w := newWalk(reach, max(reach, at), loss/float64(len(l.values)/l.bits+1))
 	for row := range slices.Chunk(l.values, l.bits) {
 		w.step(l.cohort(row))
@@ -70,7 +72,8 @@ func (l *filterSum) tail(at int, loss float64) float64 {
 	return w.tail(at)
 }
 
-// largest returns an upper bound of all sums.
+// largest returns an upper bound of all sums, in the unit. It counts the normal addend up to window
+// deviations.
 func (l *filterSum) largest() int {
 	sum := int(window*l.normal) + 1
 	for row := range slices.Chunk(l.values, l.bits) {
@@ -79,8 +82,8 @@ func (l *filterSum) largest() int {
 	return sum
 }
 
-// unset returns the same law in terms of the bits that are not set: the sum of all values minus the
-// values at these bits.
+// unset returns the same law in terms of the bits that are not set. The sum at the set bits is all,
+// the sum of all values, plus the sum under the law rest, whose values are negated.
 func (l *filterSum) unset() (rest *filterSum, all int) {
 	rest = &filterSum{l.bits, l.bits - l.hashes, l.unit, make([]int, len(l.values)), l.normal}
 	for i, x := range l.values {
@@ -90,6 +93,7 @@ func (l *filterSum) unset() (rest *filterSum, all int) {
 	return rest, all
 }
 
+// deviation returns the standard deviation of the sum, in the unit.
 func (l *filterSum) deviation() float64 {
 	square := 0.0
 	for _, x := range l.values {
@@ -98,11 +102,12 @@ func (l *filterSum) deviation() float64 {
 	return math.Sqrt(square*Params{Bits: l.bits, Hashes: l.hashes}.spread() + l.normal*l.normal)
 }
 
-// cohort returns the law of the sum of `hashes` values that are drawn without replacement. Equal
-// values are drawn together.
+// cohort returns the law of the sum of `hashes` of the values of one cohort, drawn at random
+// without replacement. Equal values are drawn together, as a group. It is a dynamic program over
+// the groups.
 func (l *filterSum) cohort(values []int) probabilities {
 	low, high := slices.Min(values), slices.Max(values)
-	groups := make([]int, high-low+1)
+	groups := make([]int, high-low+1) // the number of values that equal low + index
 	for _, x := range values {
 		groups[x-low]++
 	}
@@ -113,7 +118,7 @@ func (l *filterSum) cohort(values []int) probabilities {
 		ways[drawn] = make([]float64, drawn*(high-low)+1)
 	}
 	ways[0][0] = 1
-	most := len(values)
+	most := len(values) // the largest group that addGroup adds at once
 	if len(ways) > fewHashes {
 		most = largestGroup
 	}
@@ -132,15 +137,16 @@ func (l *filterSum) cohort(values []int) probabilities {
 // values. The factor is then at least 2^−largestGroup.
 const fewHashes, largestGroup = 256, 512
 
-// addGroup adds a group of equal values, each of which is drawn with a probability and
-// independently of the others. The condition that exactly `hashes` values are drawn makes this a
-// draw without replacement. A common factor has no effect on the result.
+// addGroup adds a group of `size` equal values to ways, which is described in [filterSum.cohort]. x
+// is the value minus the lowest one. Each value is drawn with the given probability, independently
+// of the others. The condition that exactly `hashes` values are drawn makes this a draw without
+// replacement. A common factor has no effect on the result.
 func addGroup(ways [][]float64, x, size int, probability float64) {
-	none, odds := 1.0, probability/(1-probability)
+	none, odds := 1.0, probability/(1-probability) // none: the factor for drawing no value of the group
 	if len(ways) > fewHashes {
 		none = math.Pow(1-probability, float64(size))
 	}
-	for after := len(ways) - 1; after >= 0; after-- {
+	for after := len(ways) - 1; after >= 0; after-- { // from the top, because ways with fewer drawn values are read
 		if none < 1 {
 			floats.Scale(none, ways[after])
 		}
@@ -159,7 +165,8 @@ type probabilities struct {
 	of    []float64
 }
 
-// roundedNormal returns the law of a rounded normal number with mean 0 and a standard deviation.
+// roundedNormal returns the law of a normal number with mean 0 and a standard deviation, rounded to
+// an integer.
 func roundedNormal(deviation float64) probabilities {
 	reach := int(window*deviation) + 1
 	of := make([]float64, 2*reach+1)
@@ -185,7 +192,8 @@ type walk struct {
 // window is the least number of standard deviations that a walk covers in each direction.
 const window = 9
 
-// newWalk returns a walk that starts at 0.
+// newWalk returns a walk for sums from −down to up that starts at 0. loss is the probability that
+// each step may move, half of it at either end.
 func newWalk(down, up int, loss float64) *walk {
 	w := &walk{low: -down, now: make([]float64, down+up+1), next: make([]float64, down+up+1), loss: loss / 2}
 	w.from, w.upTo = down, down+1
@@ -193,6 +201,7 @@ func newWalk(down, up int, loss float64) *walk {
 	return w
 }
 
+// step adds an independent number with the law c to the sum. It is a convolution.
 func (w *walk) step(c probabilities) {
 	last := len(w.now) - 1
 	from := min(max(w.from+c.first, 0), last)
@@ -208,7 +217,8 @@ func (w *walk) step(c probabilities) {
 	w.trim()
 }
 
-// move adds the sum moved by a number, with some chance.
+// move adds, with some chance, the present law moved by a number to the next law. The part below
+// the range is added to its lowest sum, and the part above to beyond.
 func (w *walk) move(by int, chance float64) {
 	from := min(max(w.from, -by), w.upTo)
 	upTo := max(min(w.upTo, len(w.now)-by), from)
@@ -223,7 +233,8 @@ func (w *walk) move(by int, chance float64) {
 	}
 }
 
-// trim moves the chances at both ends that are too small to matter.
+// trim moves the chances at both ends that are too small to matter: at the lower end up by one sum,
+// one by one, and at the upper end to beyond.
 func (w *walk) trim() {
 	for moved := 0.0; w.upTo > w.from+1; {
 		moved += w.now[w.upTo-1]
@@ -239,13 +250,14 @@ func (w *walk) trim() {
 	}
 }
 
+// tail returns the probability that the sum is at least `at`.
 func (w *walk) tail(at int) float64 {
 	from := min(max(at-w.low, w.from), w.upTo)
 	return min(w.beyond+floats.Sum(w.now[from:w.upTo]), 1)
 }
 
-// spread returns the variance of a random filter along any direction orthogonal to the mean,
-// h(k−h)/(k(k−1)).
+// spread returns h(k−h)/(k(k−1)): the variance of the product of a random filter and any vector of
+// length 1 whose elements sum to 0.
 func (p Params) spread() float64 {
 	k, h := float64(p.Bits), float64(p.Hashes)
 	return h * (k - h) / (k * (k - 1))

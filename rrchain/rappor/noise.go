@@ -22,6 +22,7 @@ type Noise struct {
 	Q float64 // at least 0
 }
 
+// check returns [privacy.ErrInvalid] unless 0 < F < 1 and 0 ≤ Q < P ≤ 1.
 func (n Noise) check() error {
 	if !(n.F > 0 && n.F < 1) {
 		return fmt.Errorf("%w: f = %v is not strictly between 0 and 1", privacy.ErrInvalid, n.F)
@@ -32,6 +33,8 @@ func (n Noise) check() error {
 	return nil
 }
 
+// checkReports returns [privacy.ErrInvalid] for noise out of range, or a negative number of
+// reports.
 func (n Noise) checkReports(reports int) error {
 	if reports < 0 {
 		return fmt.Errorf("%w: the number of reports is %d", privacy.ErrInvalid, reports)
@@ -99,6 +102,7 @@ func (n Noise) Estimate(ones, clients int64, reports int) (float64, error) {
 			privacy.ErrInvalid, ones, reports, clients)
 	}
 	all := float64(clients)
+	// This is the estimated number of permanent filters that have the bit.
 	permanent := (float64(ones)/float64(reports) - n.Q*all) / (n.P - n.Q)
 	return (permanent - n.F/2*all) / (1 - n.F), nil
 }
@@ -118,8 +122,8 @@ func (n Noise) Variance(reports int, share float64) (float64, error) {
 	if reports == 0 || !(share >= 0 && share <= 1) {
 		return 0, fmt.Errorf("%w: share %v of 0 to 1, %d reports of at least 1", privacy.ErrInvalid, share, reports)
 	}
-	wrong, truth := n.F/2, 1-n.F
-	set := wrong + truth*share
+	wrong, truth := n.F/2, 1-n.F // 1 − A, and 1 − F
+	set := wrong + truth*share   // r
 	instantaneous := (set*n.P*(1-n.P) + (1-set)*n.Q*(1-n.Q)) / (float64(reports) * (n.P - n.Q) * (n.P - n.Q))
 	return (wrong*(1-wrong) + instantaneous) / (truth * truth), nil
 }

@@ -40,6 +40,8 @@ func (p Params) check() error {
 	return nil
 }
 
+// checkCohort returns [privacy.ErrInvalid] for parameters out of range, or a cohort that is not
+// from 0 to Cohorts−1.
 func (p Params) checkCohort(cohort int) error {
 	if err := p.check(); err != nil {
 		return err
@@ -80,12 +82,13 @@ func (p Params) Filter(cohort int, s string) (rrchain.Bits, error) {
 	return rrchain.NewBits(p.Bits, packed)
 }
 
-// distinct draws different numbers below k, uniformly, from words of 64 random bits. It discards a
-// word that would favour some numbers, and a number that was drawn before.
+// distinct returns the given number of different numbers below k, drawn uniformly. next returns
+// words of 64 random bits. It discards a word that would favour some numbers, and a number that was
+// drawn before.
 func distinct(numbers, k int, next func() uint64) []int {
 	drawn := make([]int, 0, numbers)
 	seen := make(map[int]bool, numbers)
-	fair := -(-uint64(k) % uint64(k)) // the largest multiple of k up to 2⁶⁴, modulo 2⁶⁴
+	fair := -(-uint64(k) % uint64(k)) // the largest multiple of k up to 2⁶⁴, modulo 2⁶⁴; 0 if k divides 2⁶⁴
 	for len(drawn) < numbers {
 		word := next()
 		if number := int(word % uint64(k)); (fair == 0 || word < fair) && !seen[number] {
@@ -106,10 +109,12 @@ const domain = "sluice rappor filter 1"
 type hashWords struct {
 	cohort int
 	text   string
-	block  uint64
-	unread []byte
+	block  uint64 // the number of the next block
+	unread []byte // the bytes of the last block that were not returned
 }
 
+// next returns the next word. It computes the next block if all words of the last one were
+// returned.
 func (w *hashWords) next() uint64 {
 	if len(w.unread) == 0 {
 		message := appendText(nil, domain)
@@ -124,6 +129,7 @@ func (w *hashWords) next() uint64 {
 	return word
 }
 
+// appendText appends a text preceded by its length in 8 bytes, big-endian.
 func appendText(b []byte, text string) []byte {
 	return append(binary.BigEndian.AppendUint64(b, uint64(len(text))), text...)
 }
@@ -169,7 +175,8 @@ func times(n int, epsilon privacy.Epsilon) (privacy.Epsilon, error) {
 }
 
 // atMost returns the largest possible cost of a report that is not above the given ε, and the ε of
-// its bits.
+// each of its bits. The cost is a multiple of D nano-nats ([Params.Distance]). Errors are those of
+// [Params.BitEpsilon].
 func (p Params) atMost(report privacy.Epsilon) (cost, bit privacy.Epsilon, err error) {
 	if bit, err = p.BitEpsilon(report); err != nil {
 		return cost, bit, err
@@ -194,7 +201,7 @@ func (p Params) Loss(cohort int, a, b string, report privacy.Epsilon) (privacy.E
 	if err != nil {
 		return privacy.Epsilon{}, err
 	}
-	differ := 0
+	differ := 0 // the number of bits in which the filters differ
 	for i := range p.Bits {
 		differ += first.Bit(i) ^ second.Bit(i)
 	}

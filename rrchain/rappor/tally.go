@@ -13,7 +13,7 @@ import (
 type Tally struct {
 	params  Params
 	epsilon privacy.Epsilon
-	noise   channel
+	noise   channel // of each bit, at the ε of a bit
 	clients []int64 // by cohort
 	ones    []int64 // the number of reports in which each bit was set, cohort by cohort
 }
@@ -41,7 +41,7 @@ func (t *Tally) Add(r Report) error {
 		return err
 	}
 	t.clients[r.Cohort]++
-	ones := t.ones[r.Cohort*t.params.Bits:]
+	ones := t.ones[r.Cohort*t.params.Bits:] // from the first bit of the cohort on
 	for bit := range r.Bits.Ones() {
 		ones[bit]++
 	}
@@ -76,6 +76,7 @@ func (t *Tally) Clients() int64 {
 	return total
 }
 
+// cohortOnes returns the number of reports of a cohort in which each bit was set.
 func (t *Tally) cohortOnes(cohort int) []int64 {
 	return t.ones[cohort*t.params.Bits : (cohort+1)*t.params.Bits]
 }
@@ -98,6 +99,6 @@ func newChannel(epsilon float64) channel {
 // 1).
 func (c channel) variance() float64 { return c.q * (1 - c.q) / (c.gap * c.gap) }
 
-// estimate returns the unbiased number of true bits that are set, from the number of ones in n
-// reports.
+// estimate returns the unbiased estimate of the number of true bits that are 1, from the number of
+// ones in n reported bits. It may be below 0 or above n.
 func (c channel) estimate(ones, n int64) float64 { return (float64(ones) - c.q*float64(n)) / c.gap }

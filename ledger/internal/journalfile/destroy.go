@@ -59,11 +59,11 @@ func sweepAt(disk system, path string) error {
 	return errors.Join(sweep(parent, base), parent.close())
 }
 
-// sweep is Sweep inside an open parent directory.
+// sweep is [Sweep] for the journal with the name base in an open parent directory.
 func sweep(parent folder, base string) error {
 	for _, name := range []string{base + newExt, base + goneExt} {
 		dir, err := openExclusive(parent, name)
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) { // nothing is left
 			continue
 		}
 		if err == nil {
@@ -76,8 +76,9 @@ func sweep(parent folder, base string) error {
 	return nil
 }
 
-// openExclusive opens a directory of a journal and locks it exclusively. All its files must belong
-// to a journal.
+// openExclusive opens a directory of a journal and locks it exclusively. It returns
+// [journal.ErrInUse] if another handle has it open, and [journal.ErrForked] if it has a file that
+// belongs to no journal.
 func openExclusive(parent folder, name string) (folder, error) {
 	dir, err := parent.folder(name)
 	if err != nil {
@@ -92,8 +93,8 @@ func openExclusive(parent folder, name string) (folder, error) {
 	return dir, nil
 }
 
-// listOwn lists the files of a directory. It returns ErrForked if any of them is no file of a
-// journal.
+// listOwn returns the names of the files in a directory. It returns [journal.ErrForked] if any of
+// them is not the name of a file of a journal.
 func listOwn(dir folder) ([]string, error) {
 	names, err := dir.list()
 	for _, text := range names {
@@ -104,8 +105,8 @@ func listOwn(dir folder) ([]string, error) {
 	return names, err
 }
 
-// removeDir renames the directory of a journal, so that no process opens it any more, and destroys
-// it.
+// removeDir destroys the directory dir of a journal, which has the name base in parent. It first
+// renames it, so that no process opens it any more.
 func removeDir(parent folder, base string, dir folder) error {
 	if err := sweep(parent, base); err != nil {
 		return err
@@ -116,7 +117,9 @@ func removeDir(parent folder, base string, dir folder) error {
 	return destroyDir(parent, base+goneExt, dir)
 }
 
-// destroyDir destroys the files of a directory that is no longer a journal, and the directory.
+// destroyDir destroys the directory dir, which has this name in parent and is no longer a journal,
+// with all its files. It returns [journal.ErrForked], and destroys nothing, if any file belongs to
+// no journal.
 func destroyDir(parent folder, name string, dir folder) error {
 	names, err := listOwn(dir)
 	if err != nil {
@@ -137,7 +140,7 @@ func destroyDir(parent folder, name string, dir folder) error {
 }
 
 // renameToGone renames segments, so that they no longer belong to the journal. It returns their new
-// names; the files are still to be destroyed.
+// names, also after an error; these files are still to be destroyed.
 func renameToGone(dir folder, names []string) (gone []string, err error) {
 	for _, name := range names {
 		to := strings.TrimSuffix(name, segmentExt) + goneExt
@@ -149,7 +152,8 @@ func renameToGone(dir folder, names []string) (gone []string, err error) {
 	return gone, nil
 }
 
-// destroyLeftovers destroys what a crash has left of segments.
+// destroyLeftovers destroys the files .new and .gone in the directory, which a crash has left of
+// segments.
 func (j *Journal) destroyLeftovers() error {
 	names, err := j.dir.list()
 	var left []string
@@ -165,8 +169,8 @@ func (j *Journal) destroyLeftovers() error {
 	return err
 }
 
-// shredAll destroys files that are no longer segments. After an error, it returns the names of the
-// files that it did not destroy.
+// shredAll destroys files that are no longer segments. It first flushes the directory. After an
+// error, left has the names of the files that it did not destroy.
 func shredAll(dir folder, names []string) (left []string, err error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -182,8 +186,8 @@ func shredAll(dir folder, names []string) (left []string, err error) {
 	return nil, nil
 }
 
-// shred overwrites a file with zeros, and unlinks it. Its errors name the segment that the file
-// was.
+// shred overwrites a file with zeros, and unlinks it. An error contains the name that the file had
+// as a segment.
 func shred(dir folder, text string) error {
 	number, ext, _ := parseName(text)
 	err := overwrite(dir, text)
@@ -201,7 +205,7 @@ func shred(dir folder, text string) error {
 
 // overwrite fills a file with zeros and flushes it.
 func overwrite(dir folder, name string) error {
-	f, err := dir.open(name, true)
+	f, err := dir.open(name, true) // for writing
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func (operatingSystem) openFolder(path string) (folder, error) {
 	return newDirectory(root)
 }
 
-// newDirectory returns a directory for root, which it closes if that fails.
+// newDirectory returns a directory for root. If that fails, it closes root.
 func newDirectory(root *os.Root) (folder, error) {
 	self, err := root.Open(".")
 	if err != nil {
@@ -96,7 +96,8 @@ func (d *directory) create(name string) (handle, error) {
 	return osFile{f}, nil
 }
 
-// open opens a file, which must be a regular file and no symbolic link.
+// open opens a file, for reading or also for writing. It returns [journal.ErrForked] if the file is
+// no regular file, such as a symbolic link.
 func (d *directory) open(name string, write bool) (handle, error) {
 	info, err := d.root.Lstat(name)
 	if err != nil {
@@ -127,15 +128,17 @@ func (d *directory) list() (names []string, err error) {
 	return names, err
 }
 
+// sync makes the names in the directory durable. On Windows it does nothing.
 func (d *directory) sync() error {
 	if runtime.GOOS == "windows" {
-		return nil // Windows cannot flush a directory
+		return nil // it cannot flush a directory
 	}
 	return d.self.Sync()
 }
 
 func (d *directory) stat() (stamp, error) { return stampFile(d.self, false) }
 
+// lock locks the directory without waiting, as described at folder.
 func (d *directory) lock(exclusive bool) error {
 	return ledgerfile.Lock(d.self, exclusive, 0, journal.ErrInUse)
 }

@@ -35,7 +35,7 @@ type segment struct {
 	seed            uint32 // the header's checksum, with which the checksums of its frames start
 }
 
-// header returns the header of a segment, and sets the seed.
+// header returns the encoded header of a segment, and sets s.seed to the checksum in it.
 func (s *segment) header() []byte {
 	b := append(make([]byte, 0, headerSize), magic...)
 	b = append(append(b, s.ledger[:]...), s.journal[:]...)
@@ -46,7 +46,9 @@ func (s *segment) header() []byte {
 	return binary.BigEndian.AppendUint32(b, s.seed)
 }
 
-// parseHeader decodes a header, and checks its version and checksum.
+// parseHeader decodes a header. It returns [errs.ErrVersion] for a segment of another version. It
+// returns [errs.ErrCorrupt] if there is no whole header, its checksum is wrong, or its unused bytes
+// are not zero.
 func parseHeader(b []byte) (s segment, err error) {
 	if len(b) < headerSize || string(b[:magicPrefix]) != magic[:magicPrefix] {
 		return s, fmt.Errorf("%w: the header of a segment is missing", errs.ErrCorrupt)
@@ -60,7 +62,7 @@ func parseHeader(b []byte) (s segment, err error) {
 	s.number = d.U64()
 	s.term = d.U64()
 	s.begin = takePosition(d)
-	if !bytes.Equal(s.header(), b[:headerSize]) {
+	if !bytes.Equal(s.header(), b[:headerSize]) { // header also sets the seed
 		return s, fmt.Errorf("%w: the header of a segment has a wrong checksum", errs.ErrCorrupt)
 	}
 	return s, nil
@@ -71,7 +73,8 @@ func appendPosition(b []byte, p journal.Position) []byte {
 	return append(binary.BigEndian.AppendUint64(b, p.Events), p.Root[:]...)
 }
 
-// takePosition decodes a position from appendPosition.
+// takePosition decodes a position that appendPosition has encoded. If bytes are missing, d records
+// the error.
 func takePosition(d *wire.Decoder) (p journal.Position) {
 	p.Events = d.U64()
 	d.Array(p.Root[:])
@@ -80,10 +83,11 @@ func takePosition(d *wire.Decoder) (p journal.Position) {
 
 // frame has the fields of a frame's head.
 type frame struct {
-	length, kind, sum uint32
+	length, kind, sum uint32 // sum: the checksum of the content
 }
 
-// head writes the head of a frame for an offset in the segment's file.
+// head writes the head of a frame, of 16 bytes, to b. at is the offset of the frame in the file of
+// the segment.
 func (s *segment) head(b []byte, at int64, f frame) {
 	binary.BigEndian.PutUint32(b, f.length)
 	binary.BigEndian.PutUint32(b[4:], f.kind)
@@ -91,8 +95,8 @@ func (s *segment) head(b []byte, at int64, f frame) {
 	binary.BigEndian.PutUint32(b[12:], s.frameSum(b, at))
 }
 
-// parseHead decodes the head of a frame. ok is false if there is no head that was made for this
-// offset of this segment.
+// parseHead decodes the head of a frame from b, which has at least 16 bytes. ok is false if that is
+// no head that was written for offset at of this segment.
 func (s *segment) parseHead(b []byte, at int64) (f frame, ok bool) {
 	f = frame{binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:])}
 	ok = f.length >= 1 && f.length <= maxContent && f.kind <= firstFrame|lastFrame &&
@@ -100,7 +104,8 @@ func (s *segment) parseHead(b []byte, at int64) (f frame, ok bool) {
 	return f, ok
 }
 
-// frameSum returns the checksum of a frame's head b for an offset in the segment's file.
+// frameSum returns the frame crc, as described at the package. b is the head of a frame, of which
+// the first 12 bytes count, and at is the offset of the frame in the file.
 func (s *segment) frameSum(b []byte, at int64) uint32 {
 	var offset [8]byte
 	binary.BigEndian.PutUint64(offset[:], uint64(at))
@@ -111,20 +116,23 @@ func (s *segment) frameSum(b []byte, at int64) uint32 {
 // zero.
 const filler = 0xff
 
-// paddedEnd returns where a frame ends whose content ends at n.
+// paddedEnd returns the offset at which a frame ends whose content ends at n. It is the next
+// multiple of 8 above n, so that at least one byte of filler fits.
 func paddedEnd(n int64) int64 { return alignUp(n + 1) }
 
-// alignUp returns the first offset for a frame that is not below n.
+// alignUp returns the first multiple of 8 that is not below n. Frames begin at such offsets.
 func alignUp(n int64) int64 { return (n + 7) &^ 7 }
 
-// groupHead appends the fields of a group that precede its records.
+// groupHead appends to b the fields of a group that precede its records.
 func groupHead(b []byte, g journal.Group) []byte {
 	b = binary.BigEndian.AppendUint64(b, g.Term)
 	b = appendPosition(appendPosition(b, g.Before), g.After)
 	return binary.AppendUvarint(b, uint64(len(g.Records)))
 }
 
-// parseGroup decodes a group from the contents of its frames. Its records are slices of b.
+// parseGroup decodes a group from the contents of its frames. Its records are slices of b. It
+// returns [errs.ErrCorrupt] if the group is not valid, or its records do not lead from Before to
+// After.
 func parseGroup(b []byte) (g journal.Group, err error) {
 	d := wire.Decoder{Rest: b}
 	g.Term = d.U64()
@@ -151,7 +159,8 @@ const (
 // name returns the name of a segment's file.
 func name(number uint64, ext string) string { return fmt.Sprintf("%08d%s", number, ext) }
 
-// parseName splits the name of a file. ok is false if the file is none of a journal.
+// parseName splits the name of a file into a number and an extension. ok is false if the file
+// belongs to no journal. Only the spelling that name returns is valid.
 func parseName(text string) (number uint64, ext string, ok bool) {
 	digits, ext, _ := strings.Cut(text, ".")
 	ext = "." + ext

@@ -36,7 +36,7 @@ type Journal struct {
 
 	mu          sync.Mutex
 	stopErr     error            // the error of every call, once the journal was closed or has stopped
-	replacedErr error            // why the handle has stopped, if the journal is not what it left
+	replacedErr error            // the ErrReplaced that has stopped the handle, or nil
 	rereads     int              // how often a segment was read again because only its time had changed
 	segments    []segmentFile    // in the order of their numbers, at least one
 	term        uint64           // 0 before Claim
@@ -86,8 +86,8 @@ func create(disk system, limits sizes, dir string, ledger [16]byte, at journal.P
 	return j, nil
 }
 
-// createDir creates the directory and the first segment. Both have temporary names until they are
-// durable.
+// createDir creates the directory and the first segment, which begins at a position. Both have
+// temporary names until they are durable. createDir returns [fs.ErrExist] if the directory exists.
 func (j *Journal) createDir(at journal.Position) (err error) {
 	if there, err := j.parent.folder(j.base); err == nil {
 		return errors.Join(fs.ErrExist, there.close())
@@ -108,7 +108,7 @@ func (j *Journal) createDir(at journal.Position) (err error) {
 	if err := j.dir.lock(true); err != nil {
 		return err
 	}
-	if err := j.beginSegment(1, at, none); err != nil {
+	if err := j.beginSegment(1, at, none); err != nil { // of term 1
 		return err
 	}
 	if err := j.parent.rename(temp, j.base); err != nil {
@@ -149,7 +149,8 @@ func open(disk system, limits sizes, dir string, ledger [16]byte) (j *Journal, e
 }
 
 // locate opens the parent of a journal's directory, after symbolic links are resolved. base is the
-// name of the directory in its parent. path is dir as an absolute path.
+// name of the directory in its parent. path is dir as an absolute path, with its links. The
+// directory itself need not exist.
 func locate(disk system, dir string) (parent folder, base, path string, err error) {
 	if path, err = filepath.Abs(dir); err != nil {
 		return nil, "", "", err
@@ -162,7 +163,8 @@ func locate(disk system, dir string) (parent folder, base, path string, err erro
 	return parent, filepath.Base(at), path, classify(err)
 }
 
-// load opens all segments in the directory, in the order of their numbers.
+// load opens all segments in the directory, in the order of their numbers, and closes those that an
+// earlier call has opened. It returns [journal.ErrLost] if there is no segment.
 func (j *Journal) load() error {
 	names, err := j.dir.list()
 	if err != nil {
@@ -187,9 +189,10 @@ func (j *Journal) load() error {
 	return nil
 }
 
-// openSegment opens a segment and reads its header, which must belong to this journal.
+// openSegment opens the segment with the file name text, reads its header, and stores the state of
+// the file. It returns [journal.ErrForked] if the header does not belong to this journal.
 func (j *Journal) openSegment(text string, number uint64) (k segmentFile, err error) {
-	f, err := j.dir.open(text, false)
+	f, err := j.dir.open(text, false) // only for reading
 	if err != nil {
 		return k, err
 	}
@@ -203,7 +206,9 @@ func (j *Journal) openSegment(text string, number uint64) (k segmentFile, err er
 	return k, nil
 }
 
-// header reads the header of a segment, and checks that it belongs to this journal.
+// header reads the header of a segment. It returns [journal.ErrForked] if the header belongs to
+// another ledger or journal, or has another number. Open does not know the identity of the journal:
+// it takes the one in the first header that is read.
 func (j *Journal) header(f handle, number uint64) (s segment, err error) {
 	b := make([]byte, headerSize)
 	n, err := f.ReadAt(b, 0)
@@ -213,7 +218,7 @@ func (j *Journal) header(f handle, number uint64) (s segment, err error) {
 	if s, err = parseHeader(b[:n]); err != nil {
 		return s, err
 	}
-	if j.id == ([16]byte{}) {
+	if j.id == ([16]byte{}) { // Open reads its first header
 		j.id = s.journal
 	}
 	switch {
@@ -227,7 +232,7 @@ func (j *Journal) header(f handle, number uint64) (s segment, err error) {
 	return s, err
 }
 
-// Name returns "file:" and 32 hexadecimal digits.
+// Name returns "file:" and the identity of the journal, as 32 hexadecimal digits.
 func (j *Journal) Name() string { return "file:" + hex.EncodeToString(j.id[:]) }
 
 // Claim implements [journal.Journal.Claim]. ErrInUse: another handle has the directory open. Claim
@@ -240,7 +245,7 @@ func (j *Journal) Claim(ctx context.Context) (term uint64, end journal.Position,
 	if err := j.checkReady(ctx); err != nil {
 		return 0, end, err
 	}
-	if j.created {
+	if j.created { // the directory is locked already, and its segment is this handle's own
 		if err := j.check(); err != nil {
 			return 0, end, err
 		}
@@ -277,8 +282,9 @@ func (j *Journal) Settle(ctx context.Context) error {
 	return j.dir.sync() // a crash may have undone the rename of the last segment if that was not flushed
 }
 
-// lockExclusive locks the directory exclusively for this handle. If that fails, it takes the shared
-// lock again.
+// lockExclusive locks the directory exclusively for this handle. If another handle has it open,
+// lockExclusive takes the shared lock again, and returns [journal.ErrInUse]. If that fails, too, it
+// stops the handle.
 func (j *Journal) lockExclusive() error {
 	err := j.dir.lock(true)
 	if err != nil {
@@ -289,8 +295,9 @@ func (j *Journal) lockExclusive() error {
 	return err
 }
 
-// takeOver begins a new segment under a new term. It copies the last group of the segment before
-// into it, because that group may be readable without having been flushed to the disk.
+// takeOver begins a new segment under a new term, and sets j.term and j.end. It copies the last
+// group into the new segment, because that group may be readable without having been flushed to the
+// disk. It also destroys what a crash has left of segments.
 func (j *Journal) takeOver() error {
 	if err := j.parent.sync(); err != nil { // the rename of the directory may not be flushed yet
 		return err
@@ -306,7 +313,7 @@ func (j *Journal) takeOver() error {
 		return err
 	}
 	j.toDestroy = nil
-	before := j.segments[len(j.segments)-1]
+	before := j.segments[len(j.segments)-1] // the last segment so far
 	group, end, err := j.readTail(before)
 	if err != nil {
 		return err
@@ -323,7 +330,8 @@ func (j *Journal) takeOver() error {
 	if before.begin != at {
 		return nil
 	}
-	i := len(j.segments) - 2 // the new segment has everything of this one
+	// The last group was the only one of the segment before, or that had none. So it is destroyed.
+	i := len(j.segments) - 2
 	old, err := j.dropSegments(i, i+1)
 	if err != nil {
 		return err
@@ -335,7 +343,9 @@ func (j *Journal) takeOver() error {
 	return err
 }
 
-// readTail returns the last group of a segment, or nil if it has none, and where the segment ends.
+// readTail reads from the beginning of a segment to the end of the journal. It returns the last
+// group, or nil if there is none, and the position at which the journal ends. It returns
+// [errs.ErrCorrupt] for a damaged group; a torn one ends the journal.
 func (j *Journal) readTail(s segmentFile) (last *journal.Group, end journal.Position, err error) {
 	c := &cursor{Journal: j}
 	for err = c.moveTo(s); err == nil; {
@@ -350,7 +360,9 @@ func (j *Journal) readTail(s segmentFile) (last *journal.Group, end journal.Posi
 	return last, c.pos, err
 }
 
-// beginSegment makes a new last segment, which begins with groups.
+// beginSegment creates a new last segment of the given term, which begins at a position and has the
+// given groups. When it returns, the segment is durable. After an error the list of segments is
+// unchanged.
 func (j *Journal) beginSegment(term uint64, at journal.Position, groups iter.Seq2[journal.Group, error]) error {
 	s := segment{ledger: j.ledger, journal: j.id, number: 1, term: term, begin: at}
 	if n := len(j.segments); n > 0 {
@@ -360,7 +372,7 @@ func (j *Journal) beginSegment(term uint64, at journal.Position, groups iter.Seq
 	if err != nil {
 		return classify(ledgerfile.Renamed(err, j.pathOf(s.number), name(s.number, newExt)))
 	}
-	if j.last != nil { // nothing is written to it any more, so its time can be compared
+	if j.last != nil { // nothing is written to that segment any more, so its time can be compared
 		if j.last.expected, err = j.last.file.stat(true); err != nil {
 			return errors.Join(err, w.file.Close())
 		}
@@ -370,7 +382,7 @@ func (j *Journal) beginSegment(term uint64, at journal.Position, groups iter.Seq
 	return nil
 }
 
-// none is a sequence without groups.
+// none is a sequence without groups, of the type iter.Seq2.
 func none(func(journal.Group, error) bool) {}
 
 // only is a sequence of one group.
@@ -416,11 +428,13 @@ func (j *Journal) Append(ctx context.Context, g journal.Group) error {
 	return nil
 }
 
-// add writes a group to the last segment or a new one, and makes it durable.
+// add writes a group to the last segment, or to a new one if the group asks for that or the last
+// one is full. When it returns nil, the group is durable.
 func (j *Journal) add(g journal.Group) error {
+	// A segment without groups, which ends with its header, is never full.
 	if full := g.Cut || j.last.end >= j.limits.segment; full && j.last.end > headerSize {
 		if err := j.beginSegment(j.term, g.Before, only(g)); !errors.Is(err, errs.ErrTooManyFiles) {
-			return err
+			return err // nil if the group is in the new segment
 		}
 		// No file can be opened now. The segment grows instead, and the next group tries again.
 	}
@@ -430,7 +444,8 @@ func (j *Journal) add(g journal.Group) error {
 	return j.last.sync()
 }
 
-// Read implements [journal.Journal.Read].
+// Read implements [journal.Journal.Read]. It does not hold mu between two groups, so the caller may
+// use the journal there.
 func (j *Journal) Read(ctx context.Context, after journal.Position) iter.Seq2[journal.Group, error] {
 	return j.groups(after, func(c *cursor) (g journal.Group, err error) {
 		j.mu.Lock()
@@ -471,8 +486,9 @@ func (j *Journal) Trim(ctx context.Context, through journal.Position) error {
 	return j.stop(err)
 }
 
-// cutAt makes a segment begin at a position, and removes those before it from the list. It returns
-// the names of their files, which are still to be destroyed.
+// cutAt makes a segment begin at a position, and removes the segments before it from the list. It
+// returns the names of their files, which are still to be destroyed. It returns no names and no
+// error if the journal begins after the position.
 func (j *Journal) cutAt(ctx context.Context, through journal.Position) (old []string, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -485,15 +501,15 @@ func (j *Journal) cutAt(ctx context.Context, through journal.Position) (old []st
 	if err := j.check(); err != nil {
 		return nil, err
 	}
-	i := j.segmentAt(through)
+	i := j.segmentAt(through) // also the number of segments before it
 	if i < 0 {
 		return nil, nil
 	}
 	c := &cursor{Journal: j}
-	if err := c.seek(through); err != nil {
+	if err := c.seek(through); err != nil { // a group must end at the position
 		return nil, err
 	}
-	if j.segments[i].begin != through {
+	if j.segments[i].begin != through { // the groups after the position are copied into a new segment
 		i = len(j.segments)
 		if err := j.beginSegment(j.term, through, j.groups(through, step)); errors.Is(err, errs.ErrTooManyFiles) {
 			return nil, fmt.Errorf("%w: %w", journal.ErrRejected, err) // a later call can trim
@@ -507,8 +523,9 @@ func (j *Journal) cutAt(ctx context.Context, through journal.Position) (old []st
 	return old, nil
 }
 
-// segmentAt returns the index of the segment with the groups after a position, or -1. If several
-// segments could have them, it returns the last, because the others are about to be destroyed.
+// segmentAt returns the index in j.segments of the last one that does not begin after a position,
+// or −1 if the journal begins after it. That segment has the group after the position, unless it
+// ends there. If several begin at the position, the others are about to be destroyed.
 func (j *Journal) segmentAt(at journal.Position) int {
 	i := len(j.segments) - 1
 	for i >= 0 && j.segments[i].begin.Events > at.Events {
@@ -517,7 +534,8 @@ func (j *Journal) segmentAt(at journal.Position) int {
 	return i
 }
 
-// dropSegments removes segments from the list, closes them, and returns their names.
+// dropSegments removes the segments with the indexes from from to to−1 from the list, and closes
+// them. It returns the names of their files, also after an error.
 func (j *Journal) dropSegments(from, to int) (names []string, err error) {
 	for _, s := range j.segments[from:to] {
 		names = append(names, name(s.number, segmentExt))
@@ -533,7 +551,8 @@ func (j *Journal) closeSegments() error {
 	return err
 }
 
-// checkReady returns an error if the handle was closed or has stopped, or if ctx has ended.
+// checkReady returns the error that has stopped the handle, if it was closed or has stopped. If ctx
+// has ended, it returns [journal.ErrRejected]. Otherwise it returns nil.
 func (j *Journal) checkReady(ctx context.Context) error {
 	if j.stopErr != nil {
 		return j.stopErr
@@ -544,7 +563,8 @@ func (j *Journal) checkReady(ctx context.Context) error {
 	return nil
 }
 
-// stop stops the handle, so that every later call fails, and returns err.
+// stop makes every later call fail with [journal.ErrStopped], and returns err itself. If the handle
+// has stopped before, the earlier reason remains.
 func (j *Journal) stop(err error) error {
 	if j.stopErr == nil {
 		j.stopErr = fmt.Errorf("%w: %v", journal.ErrStopped, err)
@@ -552,21 +572,23 @@ func (j *Journal) stop(err error) error {
 	return err
 }
 
-// Close implements [journal.Journal.Close].
+// Close implements [journal.Journal.Close]. If the journal is not what this handle left, the first
+// Close returns that error, even if another call has returned it before.
 func (j *Journal) Close() error {
 	j.trimming.Lock()
 	defer j.trimming.Unlock()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.stopErr == nil {
-		_ = j.check() // check records what it finds in j.replaced
+		_ = j.check() // check records what it finds in j.replacedErr
 	}
 	replacedErr := j.replacedErr
 	j.replacedErr = nil
 	return errors.Join(replacedErr, j.release())
 }
 
-// release closes all open files and directories, which unlocks the journal.
+// release closes all open files and directories, which unlocks the journal. A second call does
+// nothing.
 func (j *Journal) release() (err error) {
 	if errors.Is(j.stopErr, errClosed) {
 		return nil
@@ -581,5 +603,6 @@ func (j *Journal) release() (err error) {
 	return err
 }
 
-// classify adds [errs.ErrTooManyFiles] to an error of a full table of file descriptors.
+// classify returns err, wrapped in [errs.ErrTooManyFiles] as well if the process or the system has
+// no free file descriptor.
 func classify(err error) error { return ledgerfile.ClassifyOpen(err, errs.ErrTooManyFiles) }

@@ -41,7 +41,7 @@ type cursor struct {
 // windowSize is how many bytes are read from the file at a time. Most groups are much smaller.
 const windowSize = 64 << 10
 
-// moveTo moves the cursor to the beginning of a segment.
+// moveTo moves the cursor to the first group of a segment.
 func (c *cursor) moveTo(s segmentFile) error {
 	c.segmentFile, c.at, c.pos = s, headerSize, s.begin
 	return c.refresh()
@@ -54,7 +54,9 @@ func (c *cursor) refresh() (err error) {
 	return err
 }
 
-// seek moves the cursor to a position, at which a group ends.
+// seek moves the cursor to a position, at which a group ends or the journal begins. It returns
+// [journal.ErrTrimmed] if the journal begins after the position, and [journal.ErrLost] if it ends
+// before. It returns [journal.ErrForked] if the position is within a group, or has another root.
 func (c *cursor) seek(to journal.Position) error {
 	i := c.segmentAt(to)
 	if i < 0 {
@@ -73,7 +75,8 @@ func (c *cursor) seek(to journal.Position) error {
 	return err
 }
 
-// next returns the next group, or [io.EOF] if there is none.
+// next returns the next group, and moves after it. It returns [io.EOF] if no whole group follows
+// and none is damaged.
 func (c *cursor) next() (g journal.Group, err error) {
 	if err := c.followSegment(); err != nil {
 		return g, err
@@ -83,7 +86,7 @@ func (c *cursor) next() (g journal.Group, err error) {
 		if err := c.refresh(); err != nil {
 			return g, err
 		}
-		g, end, err = c.group()
+		g, end, err = c.group() // once more, from the file
 	}
 	switch {
 	case errors.Is(err, errTorn), errors.Is(err, errDamaged):
@@ -98,7 +101,8 @@ func (c *cursor) next() (g journal.Group, err error) {
 	return g, nil
 }
 
-// followSegment moves the cursor to another segment, if the next group is in that one now.
+// followSegment moves the cursor to the segment that has the next group now, if that is another
+// one. The segments may have changed since the last group was read.
 func (c *cursor) followSegment() error {
 	i := c.segmentAt(c.pos)
 	if i < 0 || c.segments[i].number != c.number {
@@ -108,8 +112,9 @@ func (c *cursor) followSegment() error {
 	return nil
 }
 
-// explainEnd returns what the lack of a whole group at this offset means. io.EOF: the journal ends
-// here. why is errTorn or errDamaged.
+// explainEnd returns what it means that no whole group is at the current offset. why is errTorn or
+// errDamaged. The result is [io.EOF] if the journal ends here, [journal.ErrLost] if another segment
+// follows, and [errs.ErrCorrupt] if the group is damaged.
 func (c *cursor) explainEnd(why error) error {
 	if i := slices.IndexFunc(c.segments, func(s segmentFile) bool { return s.number > c.number }); i >= 0 {
 		return fmt.Errorf("%w: segment %d ends with %v, but segment %d begins with %v",
@@ -130,7 +135,8 @@ func (c *cursor) explainEnd(why error) error {
 	return io.EOF
 }
 
-// findGroup returns the first offset after this one at which a group begins, 0 if there is none.
+// findGroup returns the first offset after the current one at which a group begins, or 0 if there
+// is none. It tries each multiple of 8, because all frames begin at these.
 func (c *cursor) findGroup() (int64, error) {
 	rest := max(0, c.size-c.at-8)
 	r := bufio.NewReaderSize(io.NewSectionReader(c.file, c.at+8, rest), int(min(rest, 1<<16)))
@@ -151,7 +157,8 @@ func (c *cursor) findGroup() (int64, error) {
 	}
 }
 
-// group reads the group at the current offset, and returns the offset where it ends.
+// group reads the group at the current offset, and returns the offset where it ends. It returns
+// errTorn or errDamaged if there is no whole group.
 func (c *cursor) group() (g journal.Group, end int64, err error) {
 	var content []byte
 	for end = c.at; ; {
@@ -170,7 +177,8 @@ func (c *cursor) group() (g journal.Group, end int64, err error) {
 	}
 }
 
-// frame reads a frame, and appends its content. It allocates no more than the file has left.
+// frame reads the frame at an offset, and appends its content to *content. It allocates no more
+// than the file has left. It returns errTorn or errDamaged if there is no whole frame.
 func (c *cursor) frame(at int64, content *[]byte) (f frame, err error) {
 	var head [frameHeadSize]byte
 	if err := c.read(head[:], at); err != nil {
@@ -198,10 +206,10 @@ func (c *cursor) frame(at int64, content *[]byte) (f frame, err error) {
 
 // tornOrDamagedHead returns errTorn or errDamaged for an offset without a valid head. After a
 // complete write, no sector is all zero from the head on, and the bytes after the head are not all
-// zero.
+// zero. An error of reading the file is returned, too.
 func (c *cursor) tornOrDamagedHead(at int64) error {
 	head := at + frameHeadSize
-	parts := [][2]int64{{head, c.size}}
+	parts := [][2]int64{{head, c.size}} // then the rest of each sector from a part of the head on
 	for from := range sectors(at, head) {
 		parts = append(parts, [2]int64{from, nextSector(from)})
 	}
@@ -218,8 +226,8 @@ func (c *cursor) tornOrDamagedContent(at, end int64) error {
 	return c.tornOrDamaged(parts)
 }
 
-// tornOrDamaged returns errTorn if any of the parts is all zero, as before it was written, and else
-// errDamaged.
+// tornOrDamaged returns errTorn if any of the parts, from an offset to another, is all zero, as
+// before it was written. Otherwise it returns errDamaged, or the error of reading the file.
 func (c *cursor) tornOrDamaged(parts [][2]int64) error {
 	for _, part := range parts {
 		if isZero, err := c.isZero(part[0], part[1]); err != nil {
@@ -231,7 +239,8 @@ func (c *cursor) tornOrDamaged(parts [][2]int64) error {
 	return errDamaged
 }
 
-// sectors splits a part of a file at sector boundaries.
+// sectors splits the part of a file between two offsets at sector boundaries. It yields the
+// beginning and the end of each piece.
 func sectors(from, to int64) iter.Seq2[int64, int64] {
 	return func(yield func(int64, int64) bool) {
 		for ; from < to && yield(from, min(nextSector(from), to)); from = nextSector(from) {
@@ -261,7 +270,8 @@ func (c *cursor) isZero(from, to int64) (bool, error) {
 	return true, nil
 }
 
-// read copies bytes from an offset. It returns errTorn if the file ends before.
+// read copies the bytes from offset at into b, from the window if that has them all. Otherwise it
+// first fills the window from there on. It returns errTorn if the file ends before.
 func (c *cursor) read(b []byte, at int64) error {
 	if n := int64(len(b)); at < c.from || at+n > c.from+int64(len(c.window)) {
 		if at+n > c.size {
@@ -275,7 +285,8 @@ func (c *cursor) read(b []byte, at int64) error {
 	return nil
 }
 
-// fillWindow reads n bytes from an offset into the window.
+// fillWindow reads n bytes from offset at into the window. It returns errTorn if the file ends
+// before.
 func (c *cursor) fillWindow(at, n int64) error {
 	c.window, c.from = slices.Grow(c.window[:0], int(n))[:n], at
 	_, err := c.file.ReadAt(c.window, at)
@@ -288,7 +299,8 @@ func (c *cursor) fillWindow(at, n int64) error {
 	return err
 }
 
-// groups returns the groups after a position, each read by step.
+// groups returns the groups after a position, up to the end of the journal or the first error. Each
+// is read by the given function: [step], or one that takes a lock around it.
 func (j *Journal) groups(after journal.Position,
 	step func(c *cursor) (journal.Group, error)) iter.Seq2[journal.Group, error] {
 	return func(yield func(journal.Group, error) bool) {
@@ -302,7 +314,8 @@ func (j *Journal) groups(after journal.Position,
 	}
 }
 
-// step returns the next group. The first call moves the cursor to its start.
+// step returns the next group of a cursor, or [io.EOF]. The first call first moves the cursor to
+// c.pos.
 func step(c *cursor) (g journal.Group, err error) {
 	if c.file == nil {
 		err = c.seek(c.pos)

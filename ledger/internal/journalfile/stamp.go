@@ -33,8 +33,8 @@ const maxRereads = 100
 // segment unchanged. The caller holds mu, and the handle has not stopped.
 func (j *Journal) check() error { return j.stopIfReplaced(j.compare()) }
 
-// checkLast is check of the open file of the last segment only, without its path, which is cheaper.
-// It runs before a write, because the write gives the segment another time.
+// checkLast is [Journal.check] for the last segment only, through its open file instead of its
+// path, which is cheaper. It runs before a write, because the write gives the segment another time.
 func (j *Journal) checkLast() error {
 	now, err := j.last.file.stat(false)
 	if err == nil {
@@ -57,7 +57,8 @@ func (j *Journal) stopIfReplaced(err error) error {
 	return j.replacedErr
 }
 
-// compare returns an error that describes the first difference from what this process left.
+// compare returns an error that describes the first difference from what this process found or
+// left, or nil if there is none. Before Claim, it does not compare frames.
 func (j *Journal) compare() error {
 	dir, err := j.disk.stat(j.path)
 	if err != nil {
@@ -82,8 +83,10 @@ func (j *Journal) compare() error {
 	return j.last.checkHead()
 }
 
-// compareSegment compares a segment with its stamp. If only the time differs, the content decides,
-// because users and programs may set the time of a file, and some file systems update it late.
+// compareSegment returns an error if a segment does not have its stamp any more; now is the present
+// one. If only the time differs, the content decides. The reason is that users and programs may set
+// the time of a file, and some file systems update it late. The content is read up to the end of
+// the journal, which must be j.end. If it is, the new stamp is stored.
 func (j *Journal) compareSegment(s *segmentFile, now stamp) error {
 	if now == *s.expected {
 		return nil
@@ -97,7 +100,7 @@ func (j *Journal) compareSegment(s *segmentFile, now stamp) error {
 		return fmt.Errorf("segment %d: it has %d bytes, before %d", s.number, now.size, was.size)
 	case j.term == 0:
 		return fmt.Errorf("segment %d: it was written to", s.number) // the right content is unknown before Claim
-	case j.rereads >= maxRereads:
+	case j.rereads >= maxRereads: // times are not compared any more
 		return nil
 	}
 	j.rereads++

@@ -11,7 +11,8 @@ import (
 // stampPath returns the stamp of a path, after symbolic links, without a time.
 func stampPath(path string) (stamp, error) { return stampAt("stat", unix.AT_FDCWD, path, 0, false) }
 
-// lstampPath is stampPath for the path itself, if that is a symbolic link.
+// lstampPath returns the stamp of a path. If that is a symbolic link, it is the stamp of the link
+// itself.
 func lstampPath(path string, how withTime) (stamp, error) {
 	return stampAt("lstat", unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, how)
 }
@@ -25,7 +26,8 @@ func stampFile(f *os.File, how withTime) (stamp, error) {
 	return s, nil
 }
 
-// stampAt calls statx for only the fields it needs, because reading the time has a cost
+// stampAt calls statx for a path relative to the directory dir, an open file. op is the name of the
+// call in errors. It asks for only the fields it needs, because reading the time has a cost
 // ([withTime]).
 func stampAt(op string, dir int, path string, flags int, how withTime) (stamp, error) {
 	want := unix.STATX_INO | unix.STATX_NLINK | unix.STATX_SIZE

@@ -14,7 +14,8 @@ func stampPath(path string) (stamp, error) {
 	return stampOf(info, err, false)
 }
 
-// lstampPath is stampPath for the path itself, if that is a symbolic link.
+// lstampPath returns the stamp of a path. If that is a symbolic link, it is the stamp of the link
+// itself.
 func lstampPath(path string, how withTime) (stamp, error) {
 	info, err := os.Lstat(path)
 	return stampOf(info, err, how)
@@ -26,6 +27,7 @@ func stampFile(f *os.File, how withTime) (stamp, error) {
 	return stampOf(info, err, how)
 }
 
+// stampOf returns the stamp of a file from the results of a call of stat.
 func stampOf(info fs.FileInfo, err error, how withTime) (stamp, error) {
 	if err != nil {
 		return stamp{}, err

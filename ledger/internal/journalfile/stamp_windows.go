@@ -6,6 +6,7 @@ import (
 	"syscall"
 )
 
+// stampPath returns the stamp of a path, after symbolic links, without a time.
 func stampPath(path string) (s stamp, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -15,10 +16,11 @@ func stampPath(path string) (s stamp, err error) {
 	return s, errors.Join(err, f.Close())
 }
 
+// lstampPath is stampPath: it follows a symbolic link, too.
 func lstampPath(path string, _ withTime) (stamp, error) { return stampPath(path) }
 
-// stampFile omits the time, because Windows may update the time of an open file only when it is
-// closed.
+// stampFile returns the stamp of an open file. It omits the time, because Windows may update the
+// time of an open file only when it is closed.
 func stampFile(f *os.File, _ withTime) (s stamp, err error) {
 	var d syscall.ByHandleFileInformation
 	if err := syscall.GetFileInformationByHandle(syscall.Handle(f.Fd()), &d); err != nil {

@@ -34,7 +34,8 @@ type writer struct {
 	lastHead [frameHeadSize]byte // the bytes at headAt
 }
 
-// group writes a group. The group is durable only after sync.
+// group writes a group at the end of the segment, in one or more frames. The group is durable only
+// after sync. It returns the first error of the writer, also if that is of an earlier group.
 func (w *writer) group(g journal.Group) error {
 	w.kind = firstFrame
 	w.put(groupHead(nil, g))
@@ -49,7 +50,7 @@ func (w *writer) group(g journal.Group) error {
 }
 
 // put adds to the content of a group. It writes a full frame only when more content comes, because
-// the last frame of a group is marked as such.
+// the last frame of a group is marked as such. An error is stored in w.err.
 func (w *writer) put(b []byte) {
 	for len(b) > 0 && w.err == nil {
 		if len(w.buffer) == frameHeadSize+w.content {
@@ -63,7 +64,7 @@ func (w *writer) put(b []byte) {
 	}
 }
 
-// flush writes the unfinished frame.
+// flush writes the unfinished frame at the end of the segment. An error is stored in w.err.
 func (w *writer) flush() {
 	if w.err != nil {
 		return
@@ -76,10 +77,10 @@ func (w *writer) flush() {
 	}
 	_, w.err = w.file.WriteAt(w.buffer, w.end)
 	w.end += int64(len(w.buffer))
-	w.buffer, w.kind = w.buffer[:0], 0
+	w.buffer, w.kind = w.buffer[:0], 0 // the next frame does not begin a group
 }
 
-// setHead records the bytes that were written at an offset, for checkHead.
+// setHead records the 16 bytes that were written at an offset, for checkHead.
 func (w *writer) setHead(head []byte, at int64) {
 	w.headAt = at
 	copy(w.lastHead[:], head)
@@ -95,6 +96,7 @@ func (w *writer) sync() error {
 		}
 		return w.err
 	}
+	// The zeros double the file, but are limited: from a sixteenth of step to step.
 	filled := alignUp(w.end + min(max(w.end, w.step/16), w.step))
 	if w.err == nil {
 		w.err = zero(w.file, w.end, filled)
@@ -109,7 +111,8 @@ func (w *writer) sync() error {
 	return w.err
 }
 
-// zero overwrites a part of a file with zeros.
+// zero overwrites a file with zeros between two offsets. It makes the file longer if that ends
+// before.
 func zero(f handle, from, to int64) error {
 	zeros := make([]byte, min(to-from, 1<<18))
 	for from < to {
@@ -122,8 +125,9 @@ func zero(f handle, from, to int64) error {
 	return nil
 }
 
-// writeSegment creates a new segment with groups. The segment gets its final name when all of that
-// is durable.
+// writeSegment creates the file of segment s in dir, with the given groups, and returns the writer
+// that appends to it. The segment gets its final name when all of that is durable. After an error
+// it may have its temporary name, and it is closed.
 func writeSegment(dir folder, s segment, limits sizes, groups iter.Seq2[journal.Group, error]) (*writer, error) {
 	f, err := dir.create(name(s.number, newExt))
 	if err != nil {
@@ -132,6 +136,7 @@ func writeSegment(dir folder, s segment, limits sizes, groups iter.Seq2[journal.
 	w := &writer{segment: s, sizes: limits, file: f, end: headerSize}
 	header := w.header()
 	_, w.err = f.WriteAt(header, 0)
+	// Without a frame, checkHead compares the last bytes of the header.
 	w.setHead(header[headerSize-frameHeadSize:], headerSize-frameHeadSize)
 	for g, err := range groups {
 		if err != nil {

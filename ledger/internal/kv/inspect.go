@@ -11,9 +11,10 @@ type Fault struct {
 
 // Inspector is a [Store] that can be read although it is damaged.
 type Inspector interface {
-	// Inspect is View with a Reader that does not trust the bytes of the store. For any content of
-	// the store its methods return, and Scan passes rising keys. The Reader is slower than that of
-	// View at finding single records.
+	// Inspect is View with a Reader that does not trust the bytes of the store. The methods of the
+	// Reader return for any content of the store, and Scan passes keys that rise. The Reader is
+	// slower than that of View at finding single records. Inspect returns the error of fn, or an
+	// error of reading the store.
 	//
 	// Scan reports what it cannot read to fault, and continues after it. Another Scan may report
 	// the same part again. What Scan passes is valid only until visit returns. Get returns

@@ -29,7 +29,8 @@ type node struct {
 	update      uint64 // number of the update that created the node
 }
 
-// of returns a node that an update may modify: n or a copy of it.
+// of returns a node with the content of n that the given update may modify. That is n itself if
+// this update created n, and otherwise a copy.
 func (n *node) of(update uint64) *node {
 	if n.update == update {
 		return n
@@ -39,9 +40,11 @@ func (n *node) of(update uint64) *node {
 	return &c
 }
 
-// put returns the tree with a record.
+// put returns the tree n with value stored under key, as an update with this number does it. It
+// copies each node that another update created, so the tree from before the update stays valid.
 func (n *node) put(key, value []byte, update uint64) *node {
 	if n == nil {
+		// The key is clipped, so that a reader that appends to it copies it.
 		return &node{key: slices.Clip(bytes.Clone(key)), value: value, priority: rand.Uint32(), update: update}
 	}
 	n = n.of(update)
@@ -50,6 +53,7 @@ func (n *node) put(key, value []byte, update uint64) *node {
 		n.value = value
 	case -1:
 		n.left = n.left.put(key, value, update)
+		// Rotate: priorities must fall from the root down, and only the new node can break that.
 		if l := n.left; l.priority > n.priority {
 			n.left, l.right = l.right, n
 			return l
@@ -64,7 +68,8 @@ func (n *node) put(key, value []byte, update uint64) *node {
 	return n
 }
 
-// remove returns the tree without a key, which must be in it.
+// remove returns the tree n without a key, as an update with this number does it. The key must be
+// in the tree.
 func (n *node) remove(key []byte, update uint64) *node {
 	c := bytes.Compare(key, n.key)
 	if c == 0 {
@@ -79,7 +84,8 @@ func (n *node) remove(key []byte, update uint64) *node {
 	return n
 }
 
-// join returns a tree with the records of a and b. All keys of a must be below those of b.
+// join returns a tree with the records of a and b. All keys of a must be below those of b. The root
+// with the higher priority becomes the root of the result.
 func join(a, b *node, update uint64) *node {
 	switch {
 	case a == nil:
@@ -96,7 +102,7 @@ func join(a, b *node, update uint64) *node {
 	return b
 }
 
-// get returns the value of a key in the tree, or nil.
+// get returns the value of a key in the tree n, or nil if the tree does not have the key.
 func (n *node) get(key []byte) []byte {
 	for n != nil {
 		switch bytes.Compare(key, n.key) {
@@ -111,7 +117,8 @@ func (n *node) get(key []byte) []byte {
 	return nil
 }
 
-// scan visits records in order. It returns false if visit has returned false.
+// scan passes the records whose keys are not below from to visit, in the order of keys. It ends
+// when visit returns false. The result is false in that case, and otherwise true.
 func (n *node) scan(from []byte, visit func(key, value []byte) bool) bool {
 	if n == nil {
 		return true
@@ -141,7 +148,8 @@ func (m *Memory) View(fn func(Reader) error) error {
 	return fn(&memoryTx{state: state})
 }
 
-// Update implements [Store].
+// Update implements [Store]. fn modifies a copy of the map of trees. If fn returns an error, this
+// copy is discarded.
 func (m *Memory) Update(fn func(Writer) error) error {
 	m.writing.Lock()
 	defer m.writing.Unlock()
@@ -205,6 +213,7 @@ func (t *memoryTx) Scan(bucket string, from []byte, visit func(key, value []byte
 	return nil
 }
 
+// Put implements [Writer]. The store keeps copies of key and value.
 func (t *memoryTx) Put(bucket string, key, value []byte) error {
 	if len(key) == 0 || len(value) == 0 {
 		return errors.New("empty key or value")
@@ -213,6 +222,7 @@ func (t *memoryTx) Put(bucket string, key, value []byte) error {
 	return nil
 }
 
+// Delete implements [Writer].
 func (t *memoryTx) Delete(bucket string, key []byte) error {
 	if len(key) == 0 {
 		return errors.New("empty key")

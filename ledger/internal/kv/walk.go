@@ -3,11 +3,12 @@ package kv
 import "bytes"
 
 // Walk iterates over pairs without a callback. It scans walkPart pairs at a time, and copies them.
+// After Next has returned an error, the walk must not be used.
 type Walk struct {
 	scan  func(from []byte, visit func(key, value []byte) bool) error
 	from  []byte // start of the next part
 	bytes []byte // pairs of the part read last
-	ends  []int  // offsets in bytes of the end of each key and each value
+	ends  []int  // two offsets in bytes for each pair: the end of its key, and the end of its value
 	next  int    // index in ends of the next key
 	last  bool   // no part follows
 }
@@ -40,7 +41,9 @@ func (w *Walk) Next() (key, value []byte, err error) {
 	return w.bytes[begin:middle:middle], w.bytes[middle:end:end], nil
 }
 
-// read reads the next part.
+// read replaces the current part by the next one: up to walkPart pairs from key w.from on. If a
+// further pair exists, its key becomes w.from, where the part after this one begins. Otherwise
+// w.last stays true.
 func (w *Walk) read() error {
 	w.bytes, w.ends, w.next, w.last = w.bytes[:0], w.ends[:0], 0, true
 	return w.scan(w.from, func(key, value []byte) bool {

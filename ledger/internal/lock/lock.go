@@ -3,7 +3,8 @@ package lock
 
 import "context"
 
-// Lock is a mutex. It may be released by another goroutine than the one that acquired it.
+// Lock is a mutex. It may be released by another goroutine than the one that acquired it. The
+// channel has a capacity of one, and holds an element while the lock is held.
 type Lock chan struct{}
 
 // New returns a lock that is free.
@@ -33,5 +34,5 @@ func (l Lock) TryLock() bool {
 	}
 }
 
-// Unlock releases the lock.
+// Unlock releases the lock, which must be held.
 func (l Lock) Unlock() { <-l }

@@ -39,9 +39,9 @@ func (t *Table) CheckpointWithin(ctx context.Context) error {
 	return err
 }
 
-// checkpointWithin makes a checkpoint. checkpointing must be held. It reports whether checkpointing
-// is still held: if ctx ends first, the checkpoint continues in another goroutine, which then
-// releases the lock.
+// checkpointWithin makes a checkpoint. checkpointing must be held. held reports whether it is still
+// held when checkpointWithin returns. If ctx ends first, it is not: err is ctx.Err(), and the
+// checkpoint continues in another goroutine, which then releases the lock.
 func (t *Table) checkpointWithin(ctx context.Context) (held bool, err error) {
 	if ctx.Done() == nil {
 		return true, t.checkpoint()
@@ -69,9 +69,9 @@ func (t *Table) endCheckpoint() {
 	t.callWritten()
 }
 
-// callWritten calls Written for the last write to the base, unless this or another goroutine has
-// done so. checkpointing is not held, so the next checkpoint need not wait for Written: checkpoints
-// limit how much is in memory.
+// callWritten calls Options.Written for the last write to the base, unless this or another
+// goroutine has done so. checkpointing is not held, so the next checkpoint need not wait for
+// Written: checkpoints limit how much is in memory.
 func (t *Table) callWritten() {
 	t.callingWritten.Lock()
 	defer t.callingWritten.Unlock()
@@ -88,12 +88,13 @@ func (t *Table) lockCheckpoint(ctx context.Context) error {
 	return t.checkpointing.Lock(ctx)
 }
 
-// checkpoint is Checkpoint with checkpointing held.
+// checkpoint is Checkpoint with checkpointing held. If an earlier checkpoint failed, it first
+// writes the layer of that one, which is still frozen.
 func (t *Table) checkpoint() error {
 	if t.options.ReadOnly {
 		return fmt.Errorf("checkpoint: %w", errReadOnly)
 	}
-	t.waiters.Add(1)
+	t.waiters.Add(1) // so that the checkpoint does not pause
 	defer t.waiters.Add(-1)
 	if t.current.Load().frozen != nil { // an earlier checkpoint failed
 		t.setFailed(nil)
@@ -104,19 +105,22 @@ func (t *Table) checkpoint() error {
 	t.writing.Lock()
 	begun := t.freeze()
 	t.writing.Unlock()
-	if !begun {
+	if !begun { // the table has stopped, or there is nothing to write
 		return t.stopped()
 	}
 	return t.writeFrozen()
 }
 
-// freeze begins a checkpoint if there is anything to write, and reports whether there is.
-// checkpointing and writing must be held.
+// freeze begins a checkpoint: the active layer becomes the frozen one, and an empty layer the
+// active one. It returns false, and does nothing, if there is nothing to write or the table has
+// stopped. checkpointing and writing must be held, and no layer may be frozen.
 func (t *Table) freeze() bool {
 	c := t.current.Load()
 	if t.stopped() != nil || c.active.size() == 0 {
 		return false
 	}
+	// next is the mark that the base will have: the newest one in the active layer. If no update
+	// has written the mark, it stays as it is.
 	mark := t.options.Mark
 	next, known := c.active.get(mark.Bucket, mark.Key, t.hash(mark.Key), math.MaxUint64)
 	if !known {
@@ -136,16 +140,16 @@ func (t *Table) setLayers(c *layers) {
 	t.current.Store(c)
 }
 
-// writeFrozen writes the frozen layer to the base and removes the layer. checkpointing must be
-// held, so that no other layer is frozen concurrently. The caller calls endCheckpoint, which calls
-// Written.
+// writeFrozen writes the frozen layer to the base and removes the layer. After an error the layer
+// stays frozen, and a later checkpoint writes it. checkpointing must be held, so that no other
+// layer is frozen concurrently. The caller calls endCheckpoint, which calls Options.Written.
 func (t *Table) writeFrozen() error {
 	t.callStep(Frozen)
 	if err := t.storeFrozen(); err != nil {
 		return t.recordFailure(fmt.Errorf("checkpoint: %w", err))
 	}
 	t.callStep(Stored)
-	c := t.current.Load()
+	c := t.current.Load() // storeFrozen may have replaced the layers, but neither of the two
 	t.setLayers(&layers{active: c.active, mark: c.next})
 	t.mu.Lock()
 	c.frozen.isWritten = true
@@ -164,7 +168,8 @@ func (t *Table) callStep(s Step) {
 	}
 }
 
-// storeFrozen writes the frozen layer to the base. A panic becomes [kv.ErrUncertain], because it is
+// storeFrozen writes the frozen layer to the base: in one transaction if the layer is small, and
+// otherwise through the staging area ([Staging]). A panic becomes [kv.ErrUncertain], because it is
 // unknown what the base contains then.
 func (t *Table) storeFrozen() (err error) {
 	defer func() {
@@ -176,8 +181,10 @@ func (t *Table) storeFrozen() (err error) {
 	c := t.current.Load()
 	e := effortFor(c.frozen, t.efforts)
 	switch {
-	case c.portions > 0: // it is already staged
+	case c.portions > 0: // it is already staged, by a checkpoint that was interrupted or failed
 		e.count(Staging, c.frozen.length())
+	// The mark distinguishes the portions of different checkpoints. So a layer that does not change
+	// the mark is not staged.
 	case max(int(c.frozen.size()), c.frozen.length()*minRecord) <= t.options.Portion, bytes.Equal(c.mark, c.next):
 		return t.update(c.mark, func(w kv.Writer) error { return errors.Join(clearStaging(w), c.frozen.writeTo(w)) })
 	default:
@@ -185,6 +192,7 @@ func (t *Table) storeFrozen() (err error) {
 		if err != nil {
 			return err
 		}
+		// The last transaction has written the mark, too.
 		c = &layers{active: c.active, frozen: c.frozen, mark: c.next, next: c.next, portions: count}
 		t.setLayers(c)
 		t.callStep(Staged)
@@ -195,7 +203,8 @@ func (t *Table) storeFrozen() (err error) {
 	return err
 }
 
-// update runs fn in a transaction of the base, if the base has the given mark.
+// update runs fn in a transaction of the base. If the mark of the base is not the given one, it
+// stops the table, and returns [kv.ErrOverwritten].
 func (t *Table) update(mark []byte, fn func(kv.Writer) error) error {
 	if err := t.stopped(); err != nil {
 		return err
@@ -211,8 +220,8 @@ func (t *Table) update(mark []byte, fn func(kv.Writer) error) error {
 	})
 }
 
-// writeTo writes the newest versions in the order of buckets and keys. It yields to other
-// goroutines at intervals.
+// writeTo writes the newest version of each record to w, in the order of buckets and keys. It
+// yields to other goroutines at intervals.
 func (l *layer) writeTo(w kv.Writer) error {
 	n := 0
 	for _, b := range l.buckets {
@@ -261,8 +270,9 @@ func (t *Table) setFailed(err error) {
 	t.failed, t.failedAt = err, time.Now()
 }
 
-// checkpointIfFull begins a checkpoint in the background if the active layer exceeds the limit.
-// writing must be held.
+// checkpointIfFull begins a checkpoint in the background if the active layer exceeds the limit. It
+// does nothing if a checkpoint is in progress, or if the last one failed less than Options.Pause
+// ago. writing must be held.
 func (t *Table) checkpointIfFull() {
 	if t.options.ReadOnly || t.current.Load().active.size() <= t.options.Limit {
 		return
@@ -273,7 +283,7 @@ func (t *Table) checkpointIfFull() {
 	if !due {
 		return
 	}
-	if t.current.Load().frozen == nil && !t.freeze() {
+	if t.current.Load().frozen == nil && !t.freeze() { // a frozen layer is from a checkpoint that failed
 		t.checkpointing.Unlock()
 		return
 	}
@@ -281,12 +291,14 @@ func (t *Table) checkpointIfFull() {
 	t.writeInBackground()
 }
 
-// canRetry reports whether a checkpoint may begin in the background. mu must be held.
+// canRetry reports whether a checkpoint may begin in the background. The table must not have
+// stopped. If the last checkpoint failed, Options.Pause must have passed since. mu must be held.
 func (t *Table) canRetry() bool {
 	return t.failure == nil && (t.failed == nil || time.Since(t.failedAt) >= t.options.Pause)
 }
 
-// writeInBackground writes the frozen layer in the background, and then releases checkpointing.
+// writeInBackground writes the frozen layer in another goroutine, which then releases
+// checkpointing.
 func (t *Table) writeInBackground() {
 	go func() {
 		defer t.endCheckpoint()
@@ -294,7 +306,10 @@ func (t *Table) writeInBackground() {
 	}()
 }
 
-// awaitCapacity waits for a checkpoint if too much is in memory. writing must be held.
+// awaitCapacity throttles the update, and then waits for the current checkpoint while the active
+// layer is larger than its capacity. It returns nil when that is not so. If the last checkpoint
+// failed, it begins another one, or returns that error if none may begin now. If the table has
+// stopped, it returns why. writing must be held.
 func (t *Table) awaitCapacity() error {
 	t.throttle()
 	t.mu.Lock()
@@ -311,7 +326,7 @@ func (t *Table) awaitCapacity() error {
 			t.failed = nil
 			t.writeInBackground()
 		}
-		t.ended.Wait()
+		t.ended.Wait() // mu is not held during Wait
 	}
 	return t.failure
 }

@@ -40,14 +40,15 @@ func (t *Table) Compact(ctx context.Context, progress kv.Progress) error {
 	return t.copy(ctx, progress, func(progress kv.Progress) error { return base.Compact(ctx, progress) })
 }
 
-// copy calls run, which copies the base, when the base has everything and the staging area is
-// empty. The first call of progress means that the snapshot is taken. Then another checkpoint may
-// begin.
+// copy calls run, which copies the base. Before that it makes a checkpoint, unless the base has
+// everything already. Then the base has every record in its place, and its staging area is empty.
+// copy holds checkpointing until the first call of progress, which means that the snapshot is
+// taken.
 func (t *Table) copy(ctx context.Context, progress kv.Progress, run func(kv.Progress) error) error {
 	if err := t.lockCheckpoint(ctx); err != nil {
 		return err
 	}
-	held, err := true, t.stopped()
+	held, err := true, t.stopped() // held: this goroutine still has to release checkpointing
 	if t.Bytes() > 0 {
 		held, err = t.checkpointWithin(ctx)
 	}
@@ -55,6 +56,7 @@ func (t *Table) copy(ctx context.Context, progress kv.Progress, run func(kv.Prog
 		return err
 	}
 	defer t.callWritten() // if no other goroutine has called Written; the snapshot need not wait for it
+	// begun releases checkpointing: at the first progress, or when copy returns without any.
 	begun := sync.OnceFunc(t.checkpointing.Unlock)
 	defer begun()
 	if err != nil {
@@ -68,8 +70,9 @@ func (t *Table) copy(ctx context.Context, progress kv.Progress, run func(kv.Prog
 	})
 }
 
-// WriteTo writes to a copy of the base what is published but not in its place in the base. The base
-// is open for reading only.
+// WriteTo completes a copy of a base that is open for reading only, and so cannot be written to by
+// a checkpoint. It empties the staging area of the copy, and writes to the copy each published
+// record that is not in its place in the base.
 func (t *Table) WriteTo(copied kv.Writer) error {
 	c := t.current.Load()
 	if err := clearStaging(copied); err != nil {

@@ -15,7 +15,8 @@ type slot struct {
 	number uint32 // the [id] of the record, plus 1; 0 if the slot is free
 }
 
-// find returns the record of a layer with a key, whose hash is given.
+// find returns the record of layer l with a key. hash must be the hash of the key. found is false
+// if the index does not have the key.
 func (ix *index) find(l *layer, key []byte, hash uint64) (i id, found bool) {
 	if ix.count == 0 {
 		return 0, false
@@ -32,7 +33,8 @@ func (ix *index) find(l *layer, key []byte, hash uint64) (i id, found bool) {
 	}
 }
 
-// add adds a record that is not in the index.
+// add adds a record that is not in the index. It doubles the table if more than three quarters of
+// it would be in use.
 func (ix *index) add(hash uint64, i id) {
 	const smallest = 8
 	if 4*(ix.count+1) > 3*len(ix.slots) {
@@ -48,7 +50,8 @@ func (ix *index) add(hash uint64, i id) {
 	ix.count++
 }
 
-// place puts a slot at the first free position for its hash.
+// place puts a slot at the first free position from that of its hash on. At least one position must
+// be free.
 func (ix *index) place(s slot) {
 	mask := len(ix.slots) - 1
 	at := int(s.hash) & mask
@@ -58,7 +61,8 @@ func (ix *index) place(s slot) {
 	ix.slots[at] = s
 }
 
-// reset empties the index. It keeps the memory unless less than a sixteenth of it was in use.
+// reset empties the index. It keeps the memory for later records, unless less than a sixteenth of
+// it was in use.
 func (ix *index) reset() {
 	const rest = 16
 	if ix.count*rest < len(ix.slots) {

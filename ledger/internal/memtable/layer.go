@@ -105,7 +105,9 @@ func (l *layer) record(i id) *record { return &l.records[i/pageRecords][i%pageRe
 
 func (l *layer) key(i id) []byte { return l.pieces.bytes(l.record(i).key) }
 
-// search finds the first record whose key is not below key. found reports whether it has that key.
+// search returns the position in records, which must be sorted by key, of the first one whose key
+// is not below key. It returns len(records) if there is none. found reports whether that record has
+// the key.
 func (l *layer) search(records []id, key []byte) (at int, found bool) {
 	return slices.BinarySearchFunc(records, key, func(i id, key []byte) int { return bytes.Compare(l.key(i), key) })
 }
@@ -135,9 +137,9 @@ func (l *layer) lengths() map[string]int {
 	return n
 }
 
-// get returns the version of a record that is visible at update at. The value is nil if the record
-// was deleted. known is false if the layer has no such version. mu must be held, unless no other
-// goroutine can write to the layer.
+// get returns the newest version of a record that is not newer than update at. The value is nil if
+// the record was deleted. known is false if the layer has no such version. mu must be held, unless
+// no other goroutine can write to the layer.
 func (l *layer) get(bucket string, key []byte, hash, at uint64) (value []byte, known bool) {
 	if b := l.bucket(bucket); b != nil {
 		if i, found := b.index.find(l, key, hash); found {
@@ -154,7 +156,9 @@ func (l *layer) getLocked(bucket string, key []byte, hash, at uint64) (value []b
 	return l.get(bucket, key, hash, at)
 }
 
-// visible returns the newest version of a record that is not newer than update at.
+// visible returns the newest version of a record that is not newer than update at. The value is nil
+// if the record was deleted. known is false if there is no such version. mu must be held as for
+// get.
 func (l *layer) visible(i id, at uint64) (value []byte, known bool) {
 	for v := &l.record(i).version; v.at > 0; v = l.previous(v) {
 		if v.at <= at {
@@ -170,8 +174,8 @@ func (l *layer) visible(i id, at uint64) (value []byte, known bool) {
 // previous returns the previous version of a record. v.older must not be 0.
 func (l *layer) previous(v *version) *version { return &l.older[v.older-1] }
 
-// put writes a version by update at, the next one to be published. It returns the record, and
-// whether this is the first write of the update to it.
+// put stores a value, or nil for a deletion, as the version of a record by update at, the next one
+// to be published. It returns the record, and whether this is the first write of the update to it.
 func (l *layer) put(bucket string, key, value []byte, hash, at uint64) (i id, isFirst bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -179,20 +183,22 @@ func (l *layer) put(bucket string, key, value []byte, hash, at uint64) (i id, is
 	r := l.record(i)
 	isFirst = r.at != at
 	switch {
-	case l.keepsOnlyNewest && l.pieces.replace(&r.value, value):
+	case l.keepsOnlyNewest && l.pieces.replace(&r.value, value): // overwritten in place
 		r.at = at
 		return i, isFirst
-	case isFirst && r.at != 0 && !l.keepsOnlyNewest:
+	case isFirst && r.at != 0 && !l.keepsOnlyNewest: // a reader may need the previous version
 		l.pushVersion(r)
-	default:
+	default: // the previous value is not needed: it is of this update, or only the newest is kept
 		l.bytes -= l.pieces.release(r.value)
 	}
+	// A record with an older version gets memory that can be freed with the version.
 	r.at, r.value = at, l.pieces.put(value, r.older != 0)
 	l.bytes += int64(len(value))
 	return i, isFirst
 }
 
-// add finds a record, or adds one without a version.
+// add returns the record of a bucket with a key. If there is none, it adds one without a version,
+// which no reader sees.
 func (l *layer) add(name string, key []byte, hash uint64) id {
 	b := l.bucket(name)
 	if b == nil {
@@ -215,7 +221,7 @@ func (l *layer) add(name string, key []byte, hash uint64) id {
 	return i
 }
 
-// newRecord adds a record with a key.
+// newRecord adds a record with a key and without a version.
 func (l *layer) newRecord(key []byte) id {
 	n := l.count / pageRecords
 	if n == len(l.records) {
@@ -228,9 +234,9 @@ func (l *layer) newRecord(key []byte) id {
 	return id(l.count - 1)
 }
 
-// pushVersion makes the newest version of a record an older one, and drops older versions that no
-// reader sees. It does not drop the version that was published last, because a reader may begin
-// before the next one is published.
+// pushVersion makes a copy of the newest version of a record an older one, and then drops older
+// versions that no reader sees. It does not drop the version that was published last, because a
+// reader may begin before the next one is published.
 func (l *layer) pushVersion(r *record) {
 	var n uint32
 	if last := len(l.unused) - 1; last >= 0 {
@@ -242,6 +248,7 @@ func (l *layer) pushVersion(r *record) {
 	}
 	l.bytes += versionBytes
 	r.older = n
+	// A reader needs the version old if it sees the update old.at, but not v.at, the version after.
 	for v := &l.older[n-1]; v.older != 0; {
 		if old := l.previous(v); l.readers.hasBetween(old.at, v.at) {
 			v = old
@@ -253,7 +260,7 @@ func (l *layer) pushVersion(r *record) {
 	}
 }
 
-// freeVersion frees a version that no reader sees.
+// freeVersion frees the older version with this number, which no reader sees.
 func (l *layer) freeVersion(number uint32) {
 	v := &l.older[number-1]
 	l.bytes -= versionBytes + l.pieces.release(v.value)
@@ -261,7 +268,8 @@ func (l *layer) freeVersion(number uint32) {
 	l.unused = append(l.unused, number)
 }
 
-// undo removes the newest versions of records, and restores the previous ones.
+// undo removes the newest versions of records, and restores the previous ones. Each record must be
+// given once. A record without a previous version stays, but no reader sees it.
 func (l *layer) undo(records []id) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -274,7 +282,7 @@ func (l *layer) undo(records []id) {
 			continue
 		}
 		r.version = *l.previous(&r.version)
-		l.older[number-1] = version{}
+		l.older[number-1] = version{} // its value stays, because r refers to it now
 		l.unused = append(l.unused, number)
 		l.bytes -= versionBytes
 	}
@@ -303,13 +311,14 @@ type sameReaders struct {
 	count int
 }
 
-// find returns the index of the readers that see the updates up to at, or of the first readers
-// after them.
+// find returns the index of the readers that see the updates up to at, or of the first readers that
+// see more. found reports whether they are the former.
 func (s readers) find(at uint64) (i int, found bool) {
 	return slices.BinarySearchFunc(s, at, func(r sameReaders, at uint64) int { return cmp.Compare(r.at, at) })
 }
 
-// add adds a reader. at must not be below that of any other reader.
+// add adds a reader that sees the updates up to at, which must not be below that of any other
+// reader.
 func (s *readers) add(at uint64) {
 	if n := len(*s); n > 0 && (*s)[n-1].at == at {
 		(*s)[n-1].count++
@@ -326,7 +335,7 @@ func (s *readers) remove(at uint64) {
 	}
 }
 
-// hasBetween reports whether a reader sees update at, but not update later.
+// hasBetween reports whether any reader sees update at, but not the update later.
 func (s readers) hasBetween(at, later uint64) bool {
 	i, _ := s.find(at)
 	return i < len(s) && s[i].at < later

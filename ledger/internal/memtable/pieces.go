@@ -15,8 +15,8 @@ type pieces struct {
 // location is the position of a key or a value. It has no pointer, so that the garbage collector
 // need not scan it.
 type location struct {
-	piece  uint32 // index of the piece or, with isLent added, of a value in separate
-	from   uint32
+	piece  uint32 // index of the piece or, with the bit isSeparate set, of a value in separate
+	from   uint32 // offset in the piece; 0 for a value in separate
 	length uint32
 }
 
@@ -29,7 +29,9 @@ const (
 	largePiece = 1 << 20
 )
 
-// put copies a key or a value, to memory of its own if isOwn is true, else to a piece.
+// put copies a key or a value, and returns its location. The copy has memory of its own if isOwn is
+// true. Otherwise it is in the piece that is being filled, or in the next one if it does not fit
+// there.
 func (p *pieces) put(b []byte, isOwn bool) location {
 	if isOwn {
 		return p.putSeparate(bytes.Clone(b))
@@ -48,7 +50,9 @@ func (p *pieces) put(b []byte, isOwn bool) location {
 	return at
 }
 
-// replace overwrites a value in a piece with one that is not longer, and reports whether it did.
+// replace overwrites the value at a location, and shortens the location. If the new value is empty
+// or longer than the old one, replace does nothing and returns false. It also does so if the old
+// value has memory of its own.
 func (p *pieces) replace(at *location, value []byte) bool {
 	if at.piece >= isSeparate || len(value) == 0 || uint32(len(value)) > at.length {
 		return false
@@ -58,7 +62,7 @@ func (p *pieces) replace(at *location, value []byte) bool {
 	return true
 }
 
-// reset frees everything. It keeps the pieces that were in use for later content.
+// reset frees everything. For later content it keeps the pieces that were in use.
 func (p *pieces) reset() {
 	p.all = p.all[:min(p.filling+1, len(p.all))]
 	for i := range p.all {
@@ -68,7 +72,7 @@ func (p *pieces) reset() {
 	p.filling, p.separate, p.free = 0, p.separate[:0], p.free[:0]
 }
 
-// putSeparate stores a value with memory of its own, and returns its location.
+// putSeparate stores b itself as a value with memory of its own, and returns its location.
 func (p *pieces) putSeparate(b []byte) location {
 	last := len(p.free) - 1
 	if last < 0 {

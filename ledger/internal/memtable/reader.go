@@ -21,6 +21,7 @@ type reader struct {
 	mustRetry       bool                  // the snapshot of the base did not match the layers
 }
 
+// newReader returns a reader of a table. The caller sets fn.
 func newReader(t *Table) *reader {
 	r := &reader{table: t}
 	r.run = r.runOn
@@ -30,7 +31,9 @@ func newReader(t *Table) *reader {
 // reset clears the reader for reuse.
 func (r *reader) reset() { *r = reader{table: r.table, run: r.run} }
 
-// runOn runs the caller's function on a snapshot of the base.
+// runOn runs the caller's function on a snapshot of the base. If the layers were replaced since the
+// reader got them, it only sets r.mustRetry, and returns nil. If the base was overwritten, it
+// returns that error, whether or not the function returns one.
 func (r *reader) runOn(below kv.Reader) error {
 	if r.mustRetry = r.table.current.Load() != r.layers; r.mustRetry {
 		return nil
@@ -46,7 +49,8 @@ func (r *reader) runOn(below kv.Reader) error {
 	return err
 }
 
-// begin checks the mark of the snapshot, and stores it for end.
+// begin checks the mark of the snapshot, and stores it for end. If damage is tolerated, a missing
+// or unreadable mark is no error.
 func (r *reader) begin() (err error) {
 	if r.toleratesDamage {
 		if found, err := r.table.markOf(r.base); found == nil || err != nil {
@@ -58,7 +62,8 @@ func (r *reader) begin() (err error) {
 }
 
 // end checks that the mark of the snapshot has not changed: pages of an open file can be
-// overwritten by another process. It stops the table if the mark has changed.
+// overwritten by another process. If the mark has changed or cannot be read, end stops the table
+// and returns [kv.ErrOverwritten]. It checks nothing if damage is tolerated.
 func (r *reader) end() error {
 	if r.toleratesDamage {
 		return nil
@@ -79,7 +84,8 @@ func (r *reader) Get(bucket string, key []byte) ([]byte, error) {
 	return r.getBelow(bucket, key, hash)
 }
 
-// getBelow reads the frozen layer and the base. No update writes to these.
+// getBelow returns the value of a key in the frozen layer, or else in the base. No update writes to
+// these.
 func (r *reader) getBelow(bucket string, key []byte, hash uint64) ([]byte, error) {
 	if frozen := r.layers.frozen; frozen != nil {
 		if value, known := frozen.get(bucket, key, hash, r.at); known {
@@ -91,32 +97,33 @@ func (r *reader) getBelow(bucket string, key []byte, hash uint64) ([]byte, error
 
 // Scan implements [kv.Reader].
 func (r *reader) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
-	if c := r.seek(bucket, from); c.key != nil {
+	if c := r.seek(bucket, from); c.key != nil { // the layers have records to merge
 		return r.merge(c, bucket, from, visit)
 	}
 	return r.base.Scan(bucket, from, visit)
 }
 
-// merge scans the base together with the layers over it.
+// merge scans the base together with the layers over it. c must be a cursor over the layers that
+// begins at the same key. It visits records in the order of keys, and each key once.
 func (r *reader) merge(c cursor, bucket string, from []byte, visit func(key, value []byte) bool) error {
 	more := true
 	err := r.base.Scan(bucket, from, func(key, value []byte) bool {
 		if more = c.visitBelow(key, visit); !more {
 			return false
 		}
-		if bytes.Equal(c.key, key) { // the layers have a newer version, which c.below visits later
+		if bytes.Equal(c.key, key) { // the layers have a newer version, which visitBelow visits later
 			return true
 		}
 		more = visit(key, value)
 		return more
 	})
 	if err == nil && more {
-		c.visitBelow(nil, visit)
+		c.visitBelow(nil, visit) // the records after the last one of the base
 	}
 	return err
 }
 
-// seek returns a cursor over the layers, from a key on.
+// seek returns a cursor over the layers, the active one first, from a key on.
 func (r *reader) seek(bucket string, from []byte) cursor {
 	over := [2]*layer{r.layers.active, r.layers.frozen}
 	if over[1] == nil {
@@ -146,7 +153,7 @@ type Checker interface {
 // published.
 type writer struct {
 	*reader
-	touched []id
+	touched []id // records that the update has written, each once
 }
 
 // reset clears the writer for reuse. It keeps the list of written records if that is not too
@@ -194,14 +201,15 @@ func (w *writer) Delete(bucket string, key []byte) error {
 	return err
 }
 
-// put writes a record, and adds it to touched at its first write by this update.
+// put writes a record, or deletes it if value is nil. It adds the record to touched at its first
+// write by this update.
 func (w *writer) put(bucket string, key, value []byte) {
 	if i, first := w.layers.active.put(bucket, key, value, w.table.hash(key), w.at); first {
 		w.touched = append(w.touched, i)
 	}
 }
 
-// undo removes all writes, which no reader has seen.
+// undo removes all writes of the update. No reader has seen them.
 func (w *writer) undo() {
 	if len(w.touched) > 0 {
 		w.layers.active.undo(w.touched)

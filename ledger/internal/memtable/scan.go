@@ -12,15 +12,17 @@ type run struct {
 	key     []byte // of the first record
 }
 
-// cursor visits the records of a bucket in some layers, as an update sees them.
+// cursor visits the records of a bucket in some layers, as a reader of the updates up to at sees
+// them.
 type cursor struct {
-	at    uint64
+	at    uint64 // number of the last update that the cursor sees
 	runs  []run  // those of newer layers first; none is empty
 	key   []byte // current key; nil after the last record
 	value []byte // nil if the record was deleted
 }
 
-// seek returns a cursor at the first record whose key is not below from.
+// seek returns a cursor over layers, the newest first, at the first record whose key is not below
+// from. It sees the updates up to at; [math.MaxUint64] means all.
 func seek(layers []*layer, bucket string, from []byte, at uint64) cursor {
 	c := cursor{at: at}
 	for _, l := range layers {
@@ -34,7 +36,7 @@ func seek(layers []*layer, bucket string, from []byte, at uint64) cursor {
 	return c
 }
 
-// add adds the part of a run whose keys are not below from.
+// add adds the records of a sorted run whose keys are not below from, unless there are none.
 func (c *cursor) add(l *layer, records []id, from []byte) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -43,10 +45,11 @@ func (c *cursor) add(l *layer, records []id, from []byte) {
 	}
 }
 
-// next moves to the next record of which the update sees a version.
+// next moves to the record with the next key of which the cursor sees a version, or sets c.key to
+// nil if there is none.
 func (c *cursor) next() {
 	for seen := false; !seen; {
-		c.key = nil
+		c.key = nil // then the lowest key of all runs
 		for i := range c.runs {
 			if key := c.runs[i].key; c.key == nil || bytes.Compare(key, c.key) < 0 {
 				c.key = key
@@ -59,8 +62,9 @@ func (c *cursor) next() {
 	}
 }
 
-// advance moves all runs past the current key, and takes the first visible value. That is the
-// newest, because runs of newer layers come first.
+// advance moves all runs past c.key, and sets c.value to the first visible version of that record.
+// That is the newest one, because runs of newer layers come first. seen is false if no version is
+// visible.
 func (c *cursor) advance() (seen bool) {
 	rest := c.runs[:0]
 	for _, r := range c.runs {
@@ -77,7 +81,8 @@ func (c *cursor) advance() (seen bool) {
 	return seen
 }
 
-// advance moves past the first record, and returns what an update sees of it.
+// advance moves past the first record, and returns its version that is visible at update at. The
+// value is nil if the record was deleted. known is false if no version is visible.
 func (r *run) advance(at uint64) (value []byte, known bool) {
 	r.in.mu.RLock()
 	defer r.in.mu.RUnlock()
@@ -88,8 +93,9 @@ func (r *run) advance(at uint64) (value []byte, known bool) {
 	return value, known
 }
 
-// visitBelow visits records with keys below key, or all if key is nil. It returns false if visit
-// did.
+// visitBelow passes the records from the cursor on whose keys are below key, or all if key is nil,
+// to visit. It skips deleted records. It returns false if visit has returned false, and otherwise
+// true.
 func (c *cursor) visitBelow(key []byte, visit func(key, value []byte) bool) bool {
 	for ; c.key != nil && (key == nil || bytes.Compare(c.key, key) < 0); c.next() {
 		if c.value != nil && !visit(c.key, c.value) {
@@ -99,7 +105,9 @@ func (c *cursor) visitBelow(key []byte, visit func(key, value []byte) bool) bool
 	return true
 }
 
-// sorted returns the records of a bucket: sorted runs, and the records that were added in order.
+// sorted returns the records of a bucket in several lists, each in the order of keys. runs are
+// those that were not added in order, and rising those that were. sorted first sorts the former
+// that were added since the last call. Records that are added concurrently may be missing.
 func (l *layer) sorted(bucket string) (runs [][]id, rising []id) {
 	l.mu.RLock()
 	b, unsorted := l.bucket(bucket), false
@@ -125,10 +133,11 @@ func (l *layer) sorted(bucket string) (runs [][]id, rising []id) {
 	return b.runs, rising
 }
 
-// addRun returns runs and one more run of the records in more. It merges runs so that each is more
-// than twice as long as the next. It does not modify the given runs, because readers may use them.
+// addRun returns runs with one more run, of the given records in the order of keys. It merges the
+// last runs so that each is more than twice as long as the next. It does not modify the given runs,
+// because readers may use them.
 func (l *layer) addRun(runs [][]id, records []id) [][]id {
-	last := l.keyed(records)
+	last := l.keyed(records) // becomes the last run
 	slices.SortFunc(last, keyed.compare)
 	for n := len(runs); n > 0 && len(runs[n-1]) <= 2*len(last); n = len(runs) {
 		last, runs = merge(l.keyed(runs[n-1]), last), runs[:n-1]
@@ -159,7 +168,7 @@ func (l *layer) keyed(records []id) []keyed {
 	return all
 }
 
-// merge merges two sorted runs, which have no key in common.
+// merge returns one sorted run of two, which have no key in common.
 func merge(a, b []keyed) []keyed {
 	merged := make([]keyed, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {

@@ -62,12 +62,15 @@ const (
 	lastPortion = 1
 )
 
-// beginPortion returns the encoded beginning of a portion. It reuses the memory of b.
+// beginPortion returns the encoded beginning of a portion: the byte anyPortion, the mark and the
+// bucket. It reuses the memory of b. The caller appends records with appendText, and then calls
+// endPortion.
 func beginPortion(b, mark []byte, bucket string) []byte {
 	return appendText(appendText(append(b[:0], anyPortion), mark), bucket)
 }
 
-// endPortion completes an encoded portion.
+// endPortion completes an encoded portion: it marks the last portion of a checkpoint, and appends
+// the checksum. number is the key under which the portion will be stored.
 func endPortion(b, number []byte, last bool) []byte {
 	if last {
 		b[0] = lastPortion
@@ -80,7 +83,7 @@ func appendText[T string | []byte](b []byte, text T) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
-// sumOf returns the CRC-32C of a portion's number and encoded content.
+// sumOf returns the CRC-32C of the number of a portion, followed by its encoded content b.
 func sumOf(number, b []byte) uint32 {
 	table := crc32.MakeTable(crc32.Castagnoli)
 	return crc32.Update(crc32.Checksum(number, table), table, b)
@@ -91,7 +94,9 @@ func errPortion() error {
 	return fmt.Errorf("%w: a staged part of a checkpoint is damaged", kv.ErrCorrupt)
 }
 
-// decodePortion decodes a stored portion. The result refers to the memory of b.
+// decodePortion decodes the portion b that is stored under the key number. The result refers to the
+// memory of b. It returns [kv.ErrCorrupt] if the checksum is wrong or the beginning is not valid.
+// The records are checked by each.
 func decodePortion(number, b []byte) (p portion, err error) {
 	end := len(b) - crc32.Size
 	if len(number) != 8 || end < 1 || b[0] > lastPortion || binary.BigEndian.Uint32(b[end:]) != sumOf(number, b[:end]) {
@@ -116,7 +121,8 @@ func cutText(b []byte) (text, rest []byte, isWhole bool) {
 	return b[width:end:end], b[end:], true
 }
 
-// each visits the records in order. The value of a deleted record is empty.
+// each passes the records to visit in order. The value of a deleted record is empty. It ends at the
+// first error of visit, which it returns. It returns [kv.ErrCorrupt] if the records are not valid.
 func (p *portion) each(visit func(key, value []byte) error) error {
 	for rest := p.records; len(rest) > 0; {
 		key, tail, hasKey := cutText(rest)
@@ -146,7 +152,8 @@ type stagingWriter struct {
 	effort  *effort
 }
 
-// stageFrozen stages the frozen layer, and returns the number of portions.
+// stageFrozen writes the frozen layer, which has records, to the staging area. It returns the
+// number of portions.
 func (t *Table) stageFrozen(c *layers, e *effort) (count int, err error) {
 	w := &stagingWriter{table: t, layers: c, effort: e}
 	for _, b := range c.frozen.buckets {
@@ -156,7 +163,7 @@ func (t *Table) stageFrozen(c *layers, e *effort) (count int, err error) {
 			}
 		}
 	}
-	return int(w.number), w.flush(true)
+	return int(w.number), w.flush(true) // the last portions, and the mark
 }
 
 // add adds a record to the current portion, or to a new one if the bucket changes or the portion is
@@ -174,10 +181,11 @@ func (w *stagingWriter) add(bucket string, key, value []byte) error {
 	return nil
 }
 
-// begin ends the current portion and begins the next one.
+// begin ends the current portion, if there is one, and begins the next one. If portionsPerTx
+// portions are full, it first writes them in one transaction.
 func (w *stagingWriter) begin(bucket string) error {
 	switch len(w.full) {
-	case 0:
+	case 0: // this is the first portion
 	case portionsPerTx:
 		if err := w.flush(false); err != nil {
 			return err
@@ -197,17 +205,18 @@ func (w *stagingWriter) begin(bucket string) error {
 	return nil
 }
 
-// end completes the current portion.
+// end completes the current portion. last reports whether it is the last one of the checkpoint.
 func (w *stagingWriter) end(last bool) {
 	i := len(w.full) - 1
 	w.full[i] = endPortion(w.full[i], portionKey(w.number), last)
 }
 
-// flush stages the portions in one transaction. Before the first portion it removes what an earlier
-// try has left in the staging area. With the last portion it writes the mark.
+// flush completes the current portion, and stages all portions in w.full in one transaction. The
+// first transaction of a checkpoint also removes what an earlier try has left in the staging area.
+// If last is true, the transaction also writes the mark.
 func (w *stagingWriter) flush(last bool) error {
 	w.end(last)
-	first, begun := w.number-uint64(len(w.full))+1, time.Now()
+	first, begun := w.number-uint64(len(w.full))+1, time.Now() // first: number of the first portion in full
 	err := w.table.update(w.layers.mark, func(to kv.Writer) error {
 		w.table.stage.Store(w.effort.begin(Staging, w.records))
 		if first == 1 {
@@ -226,7 +235,7 @@ func (w *stagingWriter) flush(last bool) error {
 		}
 		return nil
 	})
-	w.full, w.spare = w.spare[:0], w.full
+	w.full, w.spare = w.spare[:0], w.full // the memory of these portions is used again
 	w.table.stage.Store(w.effort.end(Staging, w.records, time.Since(begun)))
 	w.records = 0
 	return err
@@ -235,7 +244,8 @@ func (w *stagingWriter) flush(last bool) error {
 // portionKey returns the key of portion n.
 func portionKey(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
-// clearStaging empties the staging area.
+// clearStaging empties the staging area. It collects the keys first, because Scan does not allow
+// writes.
 func clearStaging(w kv.Writer) error {
 	var keys [][]byte
 	err := w.Scan(Staging, nil, func(key, _ []byte) bool {
@@ -250,7 +260,8 @@ func clearStaging(w kv.Writer) error {
 	return err
 }
 
-// applyStaged writes all staged portions to their places, and then empties the staging area.
+// applyStaged writes all staged portions to their places, each in a transaction of its own. The
+// last transaction also empties the staging area.
 func (t *Table) applyStaged(c *layers, e *effort) error {
 	var memory []byte
 	for n := 1; n <= c.portions; n++ {
@@ -281,8 +292,10 @@ func (t *Table) applyStaged(c *layers, e *effort) error {
 	return nil
 }
 
-// readPortion returns a staged portion of a checkpoint. It copies the portion to memory, which it
-// also returns, because writes to other buckets may move the stored bytes.
+// readPortion returns the staged portion n of the checkpoint with this mark. It copies the portion
+// to memory, whose slice it returns as copied for the next call. The copy is needed because writes
+// to other buckets may move the stored bytes. It returns [kv.ErrCorrupt] if the portion is missing,
+// damaged, or of another checkpoint.
 func readPortion(w kv.Writer, n int, mark, memory []byte) (p portion, copied []byte, err error) {
 	number := portionKey(uint64(n))
 	stored, err := w.Get(Staging, number)
@@ -297,7 +310,7 @@ func readPortion(w kv.Writer, n int, mark, memory []byte) (p portion, copied []b
 	return p, copied, err
 }
 
-// length returns the number of records.
+// length returns the number of records, or [kv.ErrCorrupt] if they are not valid.
 func (p *portion) length() (n int, err error) {
 	err = p.each(func(_, _ []byte) error { n++; return nil })
 	return n, err
@@ -315,10 +328,11 @@ func (p *portion) writeTo(w kv.Writer) error {
 	})
 }
 
-// stagingReader reads the staged portions of a base.
+// stagingReader reads the staged portions of a base that has the given mark. Either all portions
+// have this mark, or none.
 type stagingReader struct {
 	table     *Table
-	mark      []byte
+	mark      []byte // of the base
 	staged    *layer // the records that were read; nil if no portion has this mark
 	count     int    // number of portions with this mark
 	hasOthers bool   // a portion with another mark was read
@@ -326,8 +340,10 @@ type stagingReader struct {
 	last      []byte // key read last, of the current bucket
 }
 
-// readStaging returns the staged records of a base with this mark, or nil if there are none, and
-// the number of portions. It returns an error for content that stageFrozen does not write.
+// readStaging returns the staged records of a base with this mark as a layer, and the number of
+// portions. The layer is nil if no portion has this mark. Then all portions are from a checkpoint
+// that was interrupted before all of it was staged. It returns [kv.ErrCorrupt] for content that
+// stageFrozen does not write.
 func (t *Table) readStaging(r kv.Reader, mark []byte) (over *layer, count int, err error) {
 	a := &stagingReader{table: t, mark: mark}
 	scanned := r.Scan(Staging, nil, func(key, stored []byte) bool {
@@ -340,7 +356,9 @@ func (t *Table) readStaging(r kv.Reader, mark []byte) (over *layer, count int, e
 	return a.staged, a.count, err
 }
 
-// read reads the next portion.
+// read reads the next portion. It skips a portion with another mark, unless a portion with the mark
+// of the base was read before. It returns [kv.ErrCorrupt] if portions of both kinds exist, or one
+// is missing or damaged.
 func (a *stagingReader) read(number, stored []byte) error {
 	p, err := decodePortion(number, stored)
 	if err != nil {
@@ -360,7 +378,9 @@ func (a *stagingReader) read(number, stored []byte) error {
 	return a.add(p)
 }
 
-// add adds the records of a portion. All of them must be after the records read before.
+// add adds the records of a portion to the layer. All of them must be after the records read
+// before, in the order of buckets and keys. Otherwise, or if there are too many buckets, it returns
+// [kv.ErrCorrupt].
 func (a *stagingReader) add(p portion) error {
 	if n := len(a.staged.buckets); n == 0 || a.staged.buckets[n-1].name != p.bucket {
 		if n == maxBuckets || n > 0 && a.staged.buckets[n-1].name > p.bucket {
@@ -373,7 +393,7 @@ func (a *stagingReader) add(p portion) error {
 			return errPortion()
 		}
 		a.last = bytes.Clone(key)
-		a.staged.put(p.bucket, key, value, a.table.hash(key), 1)
+		a.staged.put(p.bucket, key, value, a.table.hash(key), 1) // of update 1, as Over expects
 		return nil
 	})
 }

@@ -130,8 +130,10 @@ type layers struct {
 
 var errClosed = errors.New("the table is closed")
 
-// Over returns a table over a store. It reads the mark of the store, and the staged portions of a
-// checkpoint that was interrupted.
+// Over returns a table over a store, the base. It reads the mark of the base, and the staged
+// portions of a checkpoint that was interrupted. These become a frozen layer, which the next
+// checkpoint writes to its place. It returns an error if the base cannot be read or its staging
+// area is damaged.
 func Over(base kv.Store, o Options) (*Table, error) {
 	if o.Limit == 0 {
 		o.Limit = 64 << 20
@@ -168,7 +170,7 @@ func Over(base kv.Store, o Options) (*Table, error) {
 		return nil, err
 	}
 	if c.frozen != nil {
-		c.next, t.number = c.mark, 1
+		c.next, t.number = c.mark, 1 // the base has the mark already; readStaging used the number 1
 	}
 	t.current.Store(c)
 	return t, nil
@@ -184,7 +186,8 @@ func (t *Table) Backlog() (mark []byte, memory, capacity int64) {
 	return c.mark, memory, 2 * t.options.Limit
 }
 
-// markOf returns the mark of a snapshot of the base, or nil without Options.Mark.
+// markOf returns the mark of a snapshot of the base. It returns nil if the base has none, or
+// without Options.Mark.
 func (t *Table) markOf(r kv.Reader) ([]byte, error) {
 	if t.options.Mark.Bucket == "" {
 		return nil, nil
@@ -207,7 +210,8 @@ func (t *Table) View(fn func(kv.Reader) error) error {
 	return err
 }
 
-// view runs a reader on the newest layers and a matching snapshot of the base.
+// view runs a reader on the newest layers and a matching snapshot of the base. base is View or
+// Inspect of the base. It repeats that until no checkpoint has begun or ended in between.
 func (t *Table) view(base func(func(kv.Reader) error) error, r *reader) error {
 	for {
 		err := t.viewOnce(base, r)
@@ -217,27 +221,29 @@ func (t *Table) view(base func(func(kv.Reader) error) error, r *reader) error {
 	}
 }
 
-// viewOnce runs a reader once. It sets r.mustRetry if a checkpoint began or ended before the
-// snapshot of the base was taken.
+// viewOnce runs a reader once, and returns the error of its function or of the base. If a
+// checkpoint began or ended before the snapshot of the base was taken, it sets r.mustRetry instead,
+// and the function is not called. If the table has stopped, it returns why.
 func (t *Table) viewOnce(base func(func(kv.Reader) error) error, r *reader) (err error) {
 	r.mustRetry = false
 	if r.layers, r.at, err = t.enter(); err != nil {
 		return err
 	}
-	c, at := r.layers, r.at
+	c, at := r.layers, r.at // for leave, because an update changes r.at
 	defer func() {
 		if stopped := t.leave(c, at); stopped != nil && !r.mustRetry {
 			err = stopped // data from the base may not be durable
 		}
 	}()
 	if err = base(r.run); err != nil {
-		r.mustRetry = false
+		r.mustRetry = false // view returns the error instead
 	}
 	return err
 }
 
 // enter returns the current layers and the number of the last published update, and registers a
-// reader of them. The reader must call leave.
+// reader of them. The reader must call leave with both. If the table has stopped, enter returns
+// why, and registers nothing.
 func (t *Table) enter() (c *layers, at uint64, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -253,7 +259,8 @@ func (t *Table) enter() (c *layers, at uint64, err error) {
 	return c, t.number, nil
 }
 
-// leave ends a reader. It returns why nothing is read any more, or nil.
+// leave removes a reader that enter has registered. It returns why nothing is read any more, or nil
+// if the table has not stopped.
 func (t *Table) leave(c *layers, at uint64) error {
 	c.active.leave(at)
 	t.mu.Lock()
@@ -270,7 +277,8 @@ func (t *Table) leave(c *layers, at uint64) error {
 	return stopped
 }
 
-// reuse empties a layer that is written to the base, once it has no readers.
+// reuse empties a layer, and keeps it for emptyLayer, if the layer is written to the base and has
+// no readers. Otherwise it does nothing.
 func (t *Table) reuse(l *layer) {
 	t.mu.Lock()
 	idle := l.isWritten && l.users == 0
@@ -287,7 +295,7 @@ func (t *Table) reuse(l *layer) {
 	t.spare = l
 }
 
-// emptyLayer returns an empty layer for updates.
+// emptyLayer returns an empty layer for updates: one that reuse has emptied, or a new one.
 func (t *Table) emptyLayer() *layer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -320,7 +328,7 @@ func (t *Table) Update(fn func(kv.Writer) error) error {
 		w.reset()
 		t.checkpointIfFull() // after undo, too: it does not free pieces, which are freed only with their whole layer
 	}()
-	kept := false
+	kept := false // fn has returned nil
 	w.fn = func(kv.Reader) error {
 		w.at++ // so that the update sees its own writes
 		err := fn(w)
@@ -338,7 +346,8 @@ func (t *Table) Update(fn func(kv.Writer) error) error {
 	return nil
 }
 
-// publish makes the writes of an update visible to later readers.
+// publish makes the writes of an update visible to later readers. An update without writes gets no
+// number.
 func (t *Table) publish(w *writer) {
 	if len(w.touched) > 0 {
 		t.mu.Lock()
@@ -354,8 +363,8 @@ func (t *Table) stopped() error {
 	return t.failure
 }
 
-// stop makes all further reads and writes fail with why, which it returns. If the table has stopped
-// before, the first reason remains.
+// stop makes all further reads and writes fail with why, and returns why. If the table has stopped
+// before, they still fail with the first reason.
 func (t *Table) stop(why error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -366,8 +375,9 @@ func (t *Table) stop(why error) error {
 	return why
 }
 
-// checkMark returns the mark of a snapshot of the base if it belongs to these layers. Otherwise it
-// stops the table.
+// checkMark returns the mark of a snapshot of the base if it belongs to these layers. That is
+// c.mark, or c.next if the frozen layer is in the base. For any other mark it stops the table, and
+// returns [kv.ErrOverwritten].
 func (t *Table) checkMark(c *layers, r kv.Reader) (mark []byte, err error) {
 	found, err := t.markOf(r)
 	switch {
@@ -389,6 +399,7 @@ func (t *Table) Size() (int64, error) {
 	return size + memory, err
 }
 
+// hash returns the hash of a key by which the layers of this table find it.
 func (t *Table) hash(key []byte) uint64 { return maphash.Bytes(t.seed, key) }
 
 // Bytes returns approximately how many bytes of memory the table uses.

@@ -19,7 +19,8 @@ func (t *Table) throttle() {
 }
 
 // mustThrottle reports whether the free capacity fills faster than the current checkpoint
-// progresses. If no capacity is free, it returns false, because awaitCapacity waits then.
+// progresses. It returns false if no checkpoint writes, or the table has stopped. It also returns
+// false if no capacity is free, because awaitCapacity waits then.
 func (t *Table) mustThrottle() bool {
 	c, s := t.current.Load(), t.stage.Load()
 	return c.frozen != nil && s != nil && t.stopped() == nil &&
@@ -32,8 +33,8 @@ func (t *Table) capacity(frozen *layer) int64 {
 	return max(t.options.Limit, 2*t.options.Limit-frozen.size())
 }
 
-// exceedsShare is [Table.mustThrottle] for an active layer of the given size and capacity, over a
-// frozen layer of which the share done is written.
+// exceedsShare is [Table.mustThrottle] for an active layer of the given size and capacity, in
+// bytes. done is the share of the frozen layer that is written, 0 to 1. limit is Options.Limit.
 //
 // At the beginning of the checkpoint three quarters of the limit are held back. Updates get them
 // bit by bit as the checkpoint progresses, so that each update waits only a little. Updates wait
@@ -62,7 +63,8 @@ func (t *Table) AwaitCapacity(ctx context.Context) error {
 }
 
 // isCrowded reports whether the filled share of the active layer is larger than the share of the
-// current checkpoint that is done.
+// current checkpoint that is done. It returns false if no checkpoint writes, or the table has
+// stopped.
 func (t *Table) isCrowded() bool {
 	s := t.stage.Load()
 	return s != nil && t.filled() > s.done(time.Now()) && t.stopped() == nil
@@ -85,7 +87,7 @@ func (t *Table) pauseIfAhead() {
 const longestPause = 5 * time.Millisecond
 
 // isAhead reports whether the share of the checkpoint that is done is larger than the filled share
-// of the active layer.
+// of the active layer. A checkpoint must be writing.
 func (t *Table) isAhead() bool {
 	return t.stage.Load().done(time.Now()) > t.filled()
 }
@@ -97,8 +99,8 @@ type stage struct {
 	expected time.Duration // duration of the transaction; 0 if none runs
 }
 
-// done returns the share of the checkpoint that is done. During a transaction it is an
-// estimate, so that waiting updates need not wait for the end of the transaction.
+// done returns the share of the checkpoint that is done, 0 to 1. During a transaction it is an
+// estimate, linear in time, so that waiting updates need not wait for the end of the transaction.
 func (s *stage) done(now time.Time) float64 {
 	if s.expected <= 0 {
 		return s.from
@@ -123,16 +125,17 @@ const (
 // time for [Staging] is that of staging a record.
 type efforts map[string]time.Duration
 
-// effort estimates the duration of a checkpoint from earlier checkpoints, and measures the current
-// one.
+// effort estimates the share of a checkpoint that is done, from the times that earlier checkpoints
+// took. It also measures the current one.
 type effort struct {
-	each      efforts
-	all, done time.Duration  // expected
+	each      efforts        // expected time for one record, by bucket
+	all, done time.Duration  // expected time for the whole checkpoint, and for what is written
 	records   map[string]int // number of records written to each bucket
 	took      efforts        // measured time for all of these
 }
 
-// effortFor returns the expected effort of a checkpoint of a layer.
+// effortFor returns the expected effort of a checkpoint of a layer: to stage each record, and then
+// to write it to its bucket. each are the times that earlier checkpoints took.
 func effortFor(l *layer, each efforts) *effort {
 	e := &effort{each: each, records: map[string]int{}, took: efforts{}}
 	e.all = e.expected(Staging, l.length())
@@ -151,32 +154,35 @@ func (e *effort) expected(bucket string, records int) time.Duration {
 	return each * time.Duration(records)
 }
 
-// begin returns the stage during which some records are written to a bucket.
+// begin returns the stage of a transaction, which begins now, that writes so many records to a
+// bucket.
 func (e *effort) begin(bucket string, records int) *stage {
 	expected := e.expected(bucket, records)
 	return &stage{from: e.share(e.done), to: e.share(e.done + expected), begun: time.Now(), expected: expected}
 }
 
-// count adds some records to what is done, and returns the stage after them.
+// count adds so many records of a bucket to what is done, and returns the stage after them.
 func (e *effort) count(bucket string, records int) *stage {
 	e.done += e.expected(bucket, records)
 	return &stage{from: e.share(e.done)}
 }
 
-// end is pass, and also stores the measured time.
+// end is count, and also stores the time that the transaction took.
 func (e *effort) end(bucket string, records int, took time.Duration) *stage {
 	e.records[bucket] += records
 	e.took[bucket] += took
 	return e.count(bucket, records)
 }
 
-// share returns the share of the checkpoint that is done after the expected time done.
+// share returns done, an expected time, as a share of the expected time for the whole checkpoint: 0
+// to 1.
 func (e *effort) share(done time.Duration) float64 {
 	return min(1, float64(done)/float64(max(e.all, 1)))
 }
 
-// nextEfforts returns the efforts for the next checkpoint: those of this one where it wrote enough
-// records, and else the earlier ones.
+// nextEfforts returns the expected times for the next checkpoint. For a bucket to which this
+// checkpoint wrote fewer than [fewRecords], they are the earlier ones. For any other bucket, they
+// are measured, and at most [maxEffort].
 func (e *effort) nextEfforts() efforts {
 	each := efforts{}
 	maps.Copy(each, e.each)

@@ -119,7 +119,9 @@ func Read(signed []byte) (Checkpoint, error) {
 	return c, err
 }
 
-// parseSigned parses the three lines, and the signatures that the note claims to have.
+// parseSigned parses a signed note, as described at [Read]. It returns the checkpoint in its three
+// lines, and the signatures that the note claims to have, which are not verified. It returns
+// [ErrCheckpoint] for everything that Read refuses.
 func parseSigned(signed []byte) (Checkpoint, []note.Signature, error) {
 	if len(signed) > MaxCheckpoint {
 		return Checkpoint{}, nil, invalid("it has %d bytes, at most %d are read", len(signed), MaxCheckpoint)
@@ -141,8 +143,9 @@ func parseSigned(signed []byte) (Checkpoint, []note.Signature, error) {
 	return c, claimed, nil
 }
 
-// checkSignatures checks the number and the order of the signatures. It counts lines, because the
-// package note drops duplicates.
+// checkSignatures returns [ErrCheckpoint] if the number, the order or the form of the signatures is
+// not as described at [Read]. text is the part of the note signed before the blank line. The number
+// of signatures is that of their lines, because the package note drops duplicates from claimed.
 func (c Checkpoint) checkSignatures(claimed []note.Signature, text string, signed []byte) error {
 	if claimed[0].Name != c.Origin {
 		return invalid("the first signature is not in the name of its origin, %s, but by %s",
@@ -177,8 +180,9 @@ func isBefore(a, b note.Signature) bool {
 	return a.Name < b.Name || a.Name == b.Name && a.Hash < b.Hash
 }
 
-// parse parses the text of a checkpoint. Each line has only one valid form, so two texts without
-// further lines never have the same meaning.
+// parse parses the text of a note: the lines origin, size and root, and possibly more, which it
+// ignores. It returns [ErrCheckpoint] for any other text. Each of the three lines has only one
+// valid form, so two texts without further lines never have the same meaning.
 func parse(text string) (Checkpoint, error) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if len(lines) < 3 {
@@ -228,8 +232,8 @@ func whyNoNote(signed []byte) string {
 		"or the lines after the last blank one are not up to 100 signatures like «— name base64»"
 }
 
-// keys returns the keys of the first signatures for a message. A note can claim up to 100, and they
-// may be forged.
+// keys lists the keys of the first five signatures, and the number of further ones, for a message.
+// A note can claim up to 100, and they may be forged.
 func keys(signatures []note.Signature) string {
 	const most = 5
 	var names []string
@@ -250,8 +254,8 @@ func keyIDs(signatures []note.Signature) (ids []string) {
 	return ids
 }
 
-// keyID returns the key of a signature in the form in which the encoded key begins, which people
-// recognize.
+// keyID returns the key of a signature as NAME+HASH, with the hash in 8 hexadecimal digits. The
+// encoded form of the key begins in the same way.
 func keyID(s note.Signature) string { return fmt.Sprintf("%s+%08x", s.Name, s.Hash) }
 
 // key returns the keyID of a signature, shortened and quoted for a message.

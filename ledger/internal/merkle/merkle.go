@@ -65,7 +65,8 @@ func (f *Frontier) Append(leaf tlog.Hash) ([]tlog.Hash, error) {
 		return nil, err
 	}
 	// The leaf is merged with the narrowest subtree if both have the same width. The result is
-	// merged with the next subtree in the same way, and so on.
+	// merged with the next subtree in the same way, and so on. It is like adding one to a binary
+	// counter: there is a merge for each 1 at the end of the binary size.
 	merges := Completes(f.size) - 1
 	unmerged := len(f.hashes) - merges
 	if unmerged < 0 {
@@ -132,6 +133,7 @@ func Locate(index int64) (leaf uint64, at int) {
 	if index < 0 || index >= maxStored {
 		return 0, -1 // tlog panics for a negative index, and never returns for the largest ones
 	}
+	// The hash is that of the leaves n·2^level to (n+1)·2^level − 1.
 	level, n := tlog.SplitStoredHashIndex(index)
 	return (uint64(n)+1)<<level - 1, level
 }
@@ -144,20 +146,21 @@ func checkSize(size uint64) error {
 	return nil
 }
 
-// stored appends the tlog indexes of the hashes that make up the hash of the leaves [lo, hi). They
-// are the hashes of the range's maximal complete subtrees, the widest first. lo must be a multiple
-// of the smallest power of 2 that is not below the width. That is true for every subtree of a tree.
+// stored appends to indexes the tlog indexes of the hashes that make up the hash of the leaves [lo,
+// hi). They are the hashes of the range's maximal complete subtrees, the widest first. lo must be a
+// multiple of the smallest power of 2 that is not below the width hi − lo. That is true for every
+// subtree of a tree.
 func stored(lo, hi uint64, indexes []int64) []int64 {
 	for lo < hi {
-		level := bits.Len64(hi-lo) - 1
+		level := bits.Len64(hi-lo) - 1 // 2^level is the largest power of 2 that is not above the width
 		indexes = append(indexes, tlog.StoredHashIndex(level, int64(lo>>level)))
 		lo += 1 << level
 	}
 	return indexes
 }
 
-// read returns r.ReadHashes(indexes), and checks the number of hashes. Without indexes, it does not
-// call r.
+// read returns r.ReadHashes(indexes), or an error if r returns another number of hashes than there
+// are indexes. Without indexes, it does not call r.
 func read(r tlog.HashReader, indexes []int64) ([]tlog.Hash, error) {
 	if len(indexes) == 0 {
 		return nil, nil

@@ -38,6 +38,7 @@ func Prove(size uint64, leaves []uint64, r tlog.HashReader) ([]tlog.Hash, error)
 		return nil, err
 	}
 	missing := missingSubtrees(span{0, size}, leaves, nil)
+	// Only the last subtree can need more than one index, for the reason given below.
 	indexes := make([]int64, 0, len(missing)+bits.Len64(size))
 	for _, s := range missing {
 		indexes = stored(s.lo, s.hi, indexes)
@@ -85,8 +86,8 @@ func invalidProof(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrProof}, args...)...)
 }
 
-// checkBatch returns [ErrProof] if the size is too large, there are no leaves, or the indexes are
-// not strictly ascending and below size.
+// checkBatch returns [ErrProof] if the size is above [MaxSize], there are no leaves, or the indexes
+// are not strictly ascending and below size. index returns the index of a leaf.
 func checkBatch[L any](size uint64, leaves []L, index func(L) uint64) error {
 	if size > MaxSize {
 		return invalidProof("a tree of %d leaves, at most %d are possible", size, uint64(MaxSize))
@@ -112,12 +113,12 @@ func checkBatch[L any](size uint64, leaves []L, index func(L) uint64) error {
 // levels.
 type span struct{ lo, hi uint64 }
 
-// middle returns where the subtree splits. Its left side is as wide as the largest power of 2 below
-// its width, which must be above 1.
+// middle returns the first leaf of the right side of the subtree. Its left side is as wide as the
+// largest power of 2 below its width, which must be above 1 (RFC 6962, section 2.1).
 func (s span) middle() uint64 { return s.lo + 1<<(bits.Len64(s.hi-s.lo-1)-1) }
 
-// missingSubtrees appends the maximal subtrees of s that contain none of the leaves, from left to
-// right. All leaves must be in s.
+// missingSubtrees appends to found the maximal subtrees of s that contain none of the leaves, from
+// left to right. leaves are indexes in ascending order, all of them in s.
 func missingSubtrees(s span, leaves []uint64, found []span) []span {
 	if len(leaves) == 0 {
 		return append(found, s)
@@ -126,13 +127,14 @@ func missingSubtrees(s span, leaves []uint64, found []span) []span {
 		return found
 	}
 	k := s.middle()
-	split, _ := slices.BinarySearch(leaves, k)
+	split, _ := slices.BinarySearch(leaves, k) // number of leaves on the left side
 	found = missingSubtrees(span{s.lo, k}, leaves[:split], found)
 	return missingSubtrees(span{k, s.hi}, leaves[split:], found)
 }
 
-// rootOf returns the hash of s and the rest of the proof. ok is false if the proof is too short.
-// All leaves must be in s.
+// rootOf returns the hash of the subtree s, and the rest of the proof after the hashes that it has
+// used. ok is false if the proof is too short. leaves are in ascending order of their indexes, all
+// of them in s.
 func rootOf(s span, leaves []Leaf, proof []tlog.Hash) (hash tlog.Hash, rest []tlog.Hash, ok bool) {
 	if len(leaves) == 0 {
 		if len(proof) == 0 {
@@ -156,7 +158,8 @@ func rootOf(s span, leaves []Leaf, proof []tlog.Hash) (hash tlog.Hash, rest []tl
 	return tlog.NodeHash(left, right), rest, true
 }
 
-// join returns the hash of a subtree from those of its complete parts, the widest first.
+// join returns the hash of a subtree from those of its maximal complete parts, the widest first.
+// There must be at least one.
 func join(parts []tlog.Hash) tlog.Hash {
 	last := len(parts) - 1
 	hash := parts[last]

@@ -44,8 +44,8 @@ type Store struct {
 	// path is absolute and without symbolic links, so that a change of the working directory does
 	// no harm.
 	path string
-	// named is the absolute path by which the file was opened. A symbolic link there must keep
-	// leading to the file.
+	// openedAs is the absolute path by which the file was opened. If it contains symbolic links,
+	// they must keep leading to the file.
 	openedAs   string
 	compacting sync.Mutex // held by Compact to its end, and by Close
 	writing    sync.Mutex // held by each Update, and by Compact until the new file is in place
@@ -53,8 +53,8 @@ type Store struct {
 	mu         sync.Mutex
 	// current is changed only with both writing and mu held, after the path leads to the new file.
 	current *database
-	hook    func(step string) error
-	naming  naming // how copies get their names
+	hook    func(step string) error // for tests: see callHook
+	naming  naming                  // how copies get their names
 }
 
 // database is an open bbolt file.
@@ -70,9 +70,9 @@ type database struct {
 	path     string         // current name, if temp is not empty
 
 	pageSize      int
-	known         atomic.Pointer[known]
-	isOverwritten atomic.Bool // another process has written to the file, so it is not used any more
-	sharing       sharing
+	known         atomic.Pointer[known] // expected meta pages and length
+	isOverwritten atomic.Bool           // another process has written to the file, so it is not used any more
+	sharing       sharing               // of a reading transaction among readers
 }
 
 // Create creates a new file at path with what fill writes, or no file. The file is filled and
@@ -88,9 +88,10 @@ func Create(path string, fill func(kv.Writer) error) error {
 	return nil
 }
 
-// fillNew opens the empty file at path, and runs fill in one transaction.
+// fillNew opens the empty file at path for writing, runs fill in one transaction, and closes the
+// file.
 func fillNew(path string, fill func(kv.Writer) error) error {
-	d, err := open(path, false, 0)
+	d, err := open(path, false, 0) // for writing; the size of the file is not known
 	if err != nil {
 		return err
 	}
@@ -99,9 +100,9 @@ func fillNew(path string, fill func(kv.Writer) error) error {
 }
 
 // Open opens an existing file, for reading only or for reading and writing. It returns
-// [fs.ErrNotExist] if there is no file, and [kv.ErrInUse] if another process has a lock that
-// excludes this one. It returns [kv.ErrCorrupt] if the file is no bbolt file or has a damaged
-// structure.
+// [fs.ErrNotExist] if there is no file. It returns [kv.ErrInUse] if another process has a lock that
+// excludes this one, or if the file was replaced during each of four attempts. It returns
+// [kv.ErrCorrupt] if the file is no bbolt file or has a damaged structure.
 //
 // Some damaged files can still be opened for reading. Then each read of a part that cannot be read
 // safely returns [kv.ErrCorrupt], and [Store.Inspect] skips these parts.
@@ -132,14 +133,15 @@ func Open(path string, readOnly bool) (*Store, error) {
 		if err == nil {
 			return s, nil
 		}
-		if err = errors.Join(err, d.close()); !errors.Is(err, kv.ErrReplaced) {
+		if err = errors.Join(err, d.close()); !errors.Is(err, kv.ErrReplaced) { // else try the new file
 			return nil, fmt.Errorf("open %s: %w", path, classify(err))
 		}
 	}
 	return nil, fmt.Errorf("open %s: %w: the file was replaced during each attempt to open it", path, kv.ErrInUse)
 }
 
-// locate stores the path of the file that path leads to now.
+// locate sets s.path and s.openedAs for the file that path leads to now. It returns
+// [kv.ErrReplaced] if path leads to no file, so that Open tries again.
 func (s *Store) locate(path string) (err error) {
 	if s.path, err = ledgerfile.Resolve(path); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %w", kv.ErrReplaced, err)
@@ -153,7 +155,8 @@ func (s *Store) locate(path string) (err error) {
 // Path returns the absolute path of the file, without symbolic links.
 func (s *Store) Path() string { return s.path }
 
-// openExisting opens a file that must exist, and must be large enough for a database.
+// openExisting opens a file that must exist. It returns [kv.ErrCorrupt] if the file is not a
+// regular file, is too small for a database, or is damaged.
 func openExisting(path string, readOnly bool) (*database, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -172,11 +175,17 @@ func openExisting(path string, readOnly bool) (*database, error) {
 // minFileSize is the size of an empty database: four pages of at least 4 KiB each.
 const minFileSize = 4 * 4096
 
-// open opens a file. size is its current or expected size, which determines how much address space
-// is reserved.
+// open opens, locks, checks and syncs the file at path, and stores its meta pages as the expected
+// ones. An empty file becomes a new database. size is the current or expected size of the file,
+// which determines how much address space is reserved.
+//
+// It returns [kv.ErrInUse] if another process has a lock that excludes this one, and
+// [kv.ErrCorrupt] for damage, including damage on which bbolt panics.
 func open(path string, readOnly bool, size int64) (opened *database, err error) {
 	d := &database{readOnly: readOnly}
 	defer func() {
+		// This runs after rescueLocked, which sets isBroken. bbolt may then hold a lock for which
+		// closing its database would wait. So open only unlocks and closes the file.
 		if d.isBroken.Load() && d.file != nil {
 			err = errors.Join(err, ledgerfile.Unlock(d.file))
 		}
@@ -188,6 +197,7 @@ func open(path string, readOnly bool, size int64) (opened *database, err error) 
 	settings.ReadOnly, settings.OpenFile = readOnly, d.openFile
 	d.db, err = bbolt.Open(path, 0, settings)
 	if errors.Is(err, syscall.ENOMEM) { // the system or a limit of the process does not allow so much address space
+		// bbolt has closed the file of the first attempt. The second one reserves nothing.
 		d.file, settings.InitialMmapSize = nil, 0
 		d.db, err = bbolt.Open(path, 0, settings)
 	}
@@ -201,6 +211,7 @@ func open(path string, readOnly bool, size int64) (opened *database, err error) 
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	d.db.AllocSize = Growth
+	// Without flock, openFile has not checked the structure.
 	if !ledgerfile.CanLock {
 		if err := d.checkStructure(d.file); err != nil {
 			return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), d.db.Close())
@@ -233,14 +244,14 @@ func mapSize(size int64) int {
 	if runtime.GOOS == "windows" || strconv.IntSize < 64 {
 		return 0
 	}
-	const least, most = 4 << 30, 64 << 40 // most processors have 128 TiB
+	const least, most = 4 << 30, 64 << 40 // most: half of the address space of most processors
 	return int(max(least, 4*min(size, most/4)))
 }
 
 // openFile opens an existing file for bbolt, locks it, stores its identity, and checks its
-// structure.
+// structure. It sets d.file only if it returns no error.
 func (d *database) openFile(path string, flag int, mode os.FileMode) (*os.File, error) {
-	file, err := os.OpenFile(path, flag&^os.O_CREATE, mode)
+	file, err := os.OpenFile(path, flag&^os.O_CREATE, mode) // bbolt asks to create a missing file
 	if err != nil {
 		return nil, err
 	}
@@ -256,8 +267,9 @@ func (d *database) openFile(path string, flag int, mode os.FileMode) (*os.File, 
 	return file, nil
 }
 
-// lockAndCheck locks a file, as bbolt will do again, and checks its structure. Where
-// [ledgerfile.CanLock] is false, the structure is checked later, after bbolt has locked the file.
+// lockAndCheck locks a file, as bbolt will do again, and checks its structure. The lock is shared
+// if the file is opened for reading only, and otherwise exclusive. Where [ledgerfile.CanLock] is
+// false, the structure is checked later, after bbolt has locked the file.
 func (d *database) lockAndCheck(file *os.File) (err error) {
 	if err := ledgerfile.Lock(file, !d.readOnly, lockWait, kv.ErrInUse); err != nil {
 		return err
@@ -285,8 +297,9 @@ func (s *Store) View(fn func(kv.Reader) error) error {
 	return d.view(fn)
 }
 
-// view runs fn on a snapshot. If the file was overwritten, view returns that error, whether or not
-// fn returns one.
+// view runs fn on a snapshot that other readers may share. It checks before and after fn that the
+// file was not overwritten. If the file was overwritten, view returns that error, whether or not fn
+// returns one.
 func (d *database) view(fn func(kv.Reader) error) (err error) {
 	defer d.renameInError(&err)
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
@@ -300,7 +313,7 @@ func (d *database) view(fn func(kv.Reader) error) (err error) {
 	if err := shared.check(); err != nil {
 		return err
 	}
-	r := shared.old
+	r := shared.old // a copy, because each reader has its own list of buckets
 	r.known = r.first[:0]
 	defer r.end()
 	err = fn(&r)
@@ -325,8 +338,9 @@ func (s *Store) use() *database {
 	return s.current
 }
 
-// run runs fn in a transaction. If the file was overwritten, run returns that error, whether or not
-// fn returns one.
+// run runs fn in a transaction of its own. If fn returns nil and has written anything, run commits
+// the transaction; if the commit fails, the error wraps [kv.ErrUncertain]. If the file was
+// overwritten, run returns that error, whether or not fn returns one.
 func (d *database) run(writable bool, fn func(*transaction) error) (err error) {
 	defer d.renameInError(&err)
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
@@ -379,11 +393,11 @@ func (s *Store) Check() error {
 		return nil
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.check(s.current) // Compact may have replaced the file since then
+	defer s.mu.Unlock()       // mu keeps Compact from replacing the file during the second check
+	return s.check(s.current) // Compact may have replaced the file since the first one
 }
 
-// check returns [kv.ErrReplaced] unless both path and named lead to the file of d.
+// check returns [kv.ErrReplaced] unless both s.path and s.openedAs lead to the file of d.
 func (s *Store) check(d *database) error {
 	err := d.checkIdentity(s.path)
 	if err == nil && s.openedAs != s.path {
@@ -428,7 +442,7 @@ func (s *Store) Free() (free int64) {
 // Close implements [kv.Store]. After a panic of bbolt it only releases the file. The system
 // releases the rest when the process ends.
 func (s *Store) Close() error {
-	d := s.use()
+	d := s.use() // only to read s.current
 	d.users.Done()
 	if d.isBroken.Load() {
 		return d.close() // operations on the file may never end, so Close does not wait for them
@@ -467,7 +481,7 @@ type transaction struct {
 	mapped    []byte   // the part of the file that it sees
 	old       snapshot // the file before the transaction
 	buckets   *bucket  // the bucket looked up last, the head of a short list
-	hasWrites bool
+	hasWrites bool     // Put or Delete has changed anything
 }
 
 // bucket is a bucket in a transaction.
@@ -478,11 +492,11 @@ type bucket struct {
 	at     span // the leaf checked last
 	next   *bucket
 	hasPut bool   // Put was called
-	last   []byte // the last key before the transaction
+	last   []byte // the last key before the transaction; nil if the first Put was not in the last leaf
 }
 
-// begin begins a transaction. It returns an error if the file was overwritten, or if bbolt has
-// panicked before.
+// begin begins a transaction, which the caller must end with [transaction.end]. It returns an error
+// if the file was overwritten, or if bbolt has panicked before.
 func (d *database) begin(writable bool) (t *transaction, err error) {
 	defer d.preferOverwritten(&err)
 	if d.isOverwritten.Load() {
@@ -498,7 +512,7 @@ func (d *database) begin(writable bool) (t *transaction, err error) {
 		return nil, err
 	}
 	defer d.rescueLocked(&err)
-	if writable {
+	if writable { // while bbolt begins it, no shared transaction is open that keeps pages from reuse
 		d.endSharing(true)
 		defer d.endSharing(false)
 	}
@@ -506,9 +520,12 @@ func (d *database) begin(writable bool) (t *transaction, err error) {
 	if err != nil {
 		return nil, err
 	}
-	root := uint64(tx.Cursor().Bucket().Root())
+	root := uint64(tx.Cursor().Bucket().Root()) // of the tree of buckets
 	t = &transaction{in: d, tx: tx, old: snapshot{in: d, pageSize: uint64(d.pageSize), root: root}}
+	// The size comes from a meta page. If it is impossible, another process has written that page.
 	if size := tx.Size(); size >= metaPages*int64(d.pageSize) && int64(int(size)) == size {
+		// Info().Data is the address of the mapped file, as a uintptr. It is read as a pointer,
+		// because the rules of package unsafe exclude a conversion.
 		t.mapped = unsafe.Slice(*(**byte)(unsafe.Pointer(&tx.DB().Info().Data)), size)
 		t.old.data, t.old.known = t.mapped, t.old.first[:0]
 		return t, nil
@@ -517,7 +534,9 @@ func (d *database) begin(writable bool) (t *transaction, err error) {
 	return nil, errors.Join(err, d.markOverwritten())
 }
 
-// end undoes what was not committed.
+// end ends the transaction, and undoes what was not committed. If that fails, it sets *err, unless
+// *err is set already. After a panic of bbolt it does nothing, because bbolt may hold a lock that
+// it would wait for.
 func (t *transaction) end(err *error) {
 	if t.in.isBroken.Load() {
 		return
@@ -542,8 +561,9 @@ func (t *transaction) commit() (err error) {
 	return err
 }
 
-// bucket returns nil if there is no such bucket, and an error if its pages are too damaged to be
-// followed.
+// bucket returns a bucket, and keeps it for later calls. It returns nil and no error if there is no
+// such bucket. It returns an error if the pages of the bucket are too damaged to be followed. It
+// first searches the pages without bbolt, which checks the pages that bbolt then reads.
 func (t *transaction) bucket(name string) (b *bucket, err error) {
 	defer rescue(&err)
 	for b := t.buckets; b != nil; b = b.next {
@@ -595,8 +615,10 @@ func (t *transaction) Scan(bucket string, from []byte, visit func(key, value []b
 	return err
 }
 
-// step moves a cursor forward from a key, at most to the next leaf that has records. Before that it
-// checks the leaves that bbolt may read.
+// step calls move, which is Seek or Next of a cursor. It returns the record to which the cursor
+// moves, or a nil key at the end. from is the key that move seeks, or the key before the move. The
+// cursor moves at most to the next leaf that has records, so step first checks the leaves that
+// bbolt may read.
 func (t *transaction) step(b *bucket, from []byte, move func() (key, value []byte)) (key, value []byte, err error) {
 	defer rescue(&err)
 	if err := t.checkLeafAndNeighbors(b, from); err != nil {
@@ -623,6 +645,7 @@ func (t *transaction) Put(name string, key, value []byte) (err error) {
 		if err != nil {
 			return err
 		}
+		// Its leaf counts as checked, because the file has none yet.
 		b = t.addBucket(&bucket{Bucket: made, name: name, at: span{isKnown: true}})
 	}
 	if err := t.checkLeaf(b, key); err != nil {
@@ -638,7 +661,10 @@ func (t *transaction) Put(name string, key, value []byte) (err error) {
 // Other pages are half full.
 const fillRising = 0.95
 
-// fill sets the fill percentage of the bucket for a key that is put next.
+// fill sets the fill percentage of the bucket for a key that is put next. At the first Put it
+// chooses [fillRising] if the key belongs to the last leaf of the bucket, and else the default.
+// After the first key that is not above all keys from before the transaction, the default remains
+// to the end of the transaction.
 func (b *bucket) fill(key []byte) {
 	if !b.hasPut {
 		b.hasPut, b.FillPercent = true, bbolt.DefaultFillPercent
@@ -661,7 +687,7 @@ func (t *transaction) Delete(bucket string, key []byte) (err error) {
 	if b == nil {
 		return err
 	}
-	if err := t.checkLeaf(b, key); err != nil || b.Get(key) == nil {
+	if err := t.checkLeaf(b, key); err != nil || b.Get(key) == nil { // nil: there is no such key
 		return err
 	}
 	if err := t.checkLeafAndNeighbors(b, key); err != nil {
@@ -671,8 +697,8 @@ func (t *transaction) Delete(bucket string, key []byte) (err error) {
 	return b.Delete(key)
 }
 
-// used returns how many bytes of the file are in use. If the free pages are not known, it returns
-// the size of the file.
+// used returns how many bytes of the file are in use. If the free pages are not known, as in a file
+// that is open for reading only, it returns the size of the file.
 func (t *transaction) used() int64 {
 	db := t.tx.DB()
 	s := db.Stats()

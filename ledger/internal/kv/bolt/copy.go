@@ -20,7 +20,7 @@ const (
 	stepSync = "sync the directory"
 )
 
-// callHook calls the hook of a test, if there is one.
+// callHook calls the hook of a test, and returns its error. Without a hook it returns nil.
 func (s *Store) callHook(step string) error {
 	if s.hook == nil {
 		return nil
@@ -61,9 +61,10 @@ func (s *Store) CopyTo(
 	return nil
 }
 
-// copyPages writes a copy over an empty file. It holds the snapshot during the copy, so pages that
-// are freed by other transactions are not reused until then. The copy has a list of free pages if
-// the last commit wrote one; otherwise the first process that writes to the copy writes the list.
+// copyPages writes a copy of all pages over the empty file at path, and syncs it. It holds the
+// snapshot during the copy, so pages that are freed by other transactions are not reused until
+// then. The copy has a list of free pages if the last commit wrote one. Otherwise the first process
+// that writes to the copy writes the list.
 func (s *Store) copyPages(path string, m *meter) error {
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -85,17 +86,18 @@ func (s *Store) copyPages(path string, m *meter) error {
 	return errors.Join(err, file.Close())
 }
 
-// copyRecords writes all records to an empty file.
+// copyRecords writes all records to the empty file at path, and syncs it.
 func (s *Store) copyRecords(path string, m *meter) error {
-	d, err := s.createFilled(path, m, func(*os.File) error { return nil })
+	d, err := s.createFilled(path, m, func(*os.File) error { return nil }) // nothing to prepare
 	if err != nil {
 		return err
 	}
 	return d.close()
 }
 
-// createFilled writes all records to an empty file. It calls dress, and syncs the file again after
-// dress has returned nil.
+// createFilled writes all records to the empty file at path, and returns the open file. When it has
+// all records, createFilled calls prepare with it, and then syncs it. After an error the file is
+// closed.
 func (s *Store) createFilled(path string, m *meter, prepare func(*os.File) error) (d *database, err error) {
 	size, _ := s.Size() // if the size is not known, the minimum is reserved
 	if d, err = open(path, false, size); err != nil {
@@ -135,8 +137,10 @@ func (s *Store) Compact(ctx context.Context, progress kv.Progress) error {
 	return nil
 }
 
-// replace puts a new file in the place of the current one, and returns the old database. The caller
-// must close it.
+// replace puts a new file in the place of the current one, and returns the old database, which the
+// caller must close. old is nil if the file was not replaced. If the directory cannot be synced
+// after the file was replaced, replace returns both old and an error, and updates fail from then
+// on.
 func (s *Store) replace(m *meter) (old *database, err error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -185,6 +189,7 @@ func (s *Store) replaceFile(m *meter) error {
 			err = errPanicked
 		}
 		if err == nil {
+			// The path may have been changed during the copy.
 			err = s.check(s.current)
 		}
 		if err == nil {
@@ -197,7 +202,8 @@ func (s *Store) replaceFile(m *meter) error {
 	})
 }
 
-// install renames the new file to the path of the store, and makes it the current one.
+// install renames the file temp, which is open as next, to the path of the store, and makes it the
+// current one.
 func (s *Store) install(next *database, temp string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,8 +233,9 @@ const (
 	overhead = 64
 )
 
-// fill copies all records to a new file. Each transaction is flushed. Otherwise the system would
-// write all of a large file at once, and commits to other files would wait for that.
+// fill copies all records that the transaction from sees to the new file d. Each transaction is
+// flushed. Otherwise the system would write all of a large file at once, and commits to other files
+// would wait for that.
 func (d *database) fill(from *transaction, m *meter) (err error) {
 	d.db.NoGrowSync = true // else bbolt makes the file longer than necessary
 	defer func() { d.db.NoGrowSync = false }()
@@ -335,7 +342,8 @@ func (m *meter) begin(total int64) error {
 	return m.report(0)
 }
 
-// add counts bytes that were read. It returns the error of the context if that has ended.
+// add counts n more bytes that were read. Once for each MiB it reports the progress, and returns
+// the error of the context if that has ended. Otherwise it returns nil.
 func (m *meter) add(n int) error {
 	const stride = 1 << 20
 	if m.done += int64(n); m.done-m.reported < stride {
@@ -377,8 +385,9 @@ func (w *copier) Write(p []byte) (int, error) {
 	return n, errors.Join(err, w.add(n))
 }
 
-// visitAll visits all records. It returns an error for content that Put never writes, and for keys
-// that are out of order. Both are damage that a copy would hide.
+// visitAll passes all records to visit, and ends at its first error, which it returns. It returns
+// [kv.ErrCorrupt] for content that Put never writes, and for keys that are out of order. Both are
+// damage that a copy would hide.
 func (s *snapshot) visitAll(visit func(bucket string, key, value []byte) error) (err error) {
 	buckets := s.scan(tree{root: s.root}, bucketFlag, nil, func(name, _ []byte) bool {
 		var failed error

@@ -28,8 +28,8 @@ import (
 // ([transaction.checkLeaf]), by a snapshot, and by an audit ([Store.Inspect]).
 
 const (
-	noFreeList = ^uint64(0)
-	manyFree   = 1<<16 - 1 // stored instead of the number of free pages, which is then stored elsewhere
+	noFreeList = ^uint64(0) // stored instead of the page of the list, if the last commit wrote no list
+	manyFree   = 1<<16 - 1  // stored instead of the number of free pages, which is then stored elsewhere
 	// maxLeaves is the maximum number of leaves that are checked: 256 MiB of pages of the usual
 	// size. If there are more, the leaves of the largest buckets are only counted. So opening a
 	// larger file takes only a little longer.
@@ -65,9 +65,12 @@ func (f findings) report(fault func(kv.Fault)) {
 	}
 }
 
-// examine checks a file that no process writes to, until it is known whether the file can be
-// opened: for reading, or if readOnly is false also for writing. An error means that it cannot be
-// opened at all.
+// examine checks the structure of a file, to which no process may write during the check. found has
+// the faults of buckets and of the list of free pages. A file with such faults can be opened for
+// reading only. err means that the file cannot be opened at all.
+//
+// With readOnly, examine accepts a missing list of free pages. If no meta page is valid, it checks
+// nothing, and bbolt returns the error.
 func examine(file *os.File, readOnly bool) (found findings, err error) {
 	m, known, err := newestMeta(file)
 	if err != nil || !known {
@@ -83,7 +86,7 @@ func examine(file *os.File, readOnly bool) (found findings, err error) {
 		return found, fmt.Errorf("%w: the file has only %d of its %d pages", kv.ErrCorrupt, pages, m.pages())
 	}
 	s := m.walk(file)
-	s.leaves, s.readAhead = maxLeaves, windowSize/s.pageSize
+	s.leaves, s.readAhead = maxLeaves, windowSize/s.pageSize // pages are read in the order of the file
 	buckets, err := s.buckets(m.root())
 	if err != nil {
 		return found, fmt.Errorf("%w: the tree of buckets: %w", kv.ErrCorrupt, err)
@@ -95,7 +98,7 @@ func examine(file *os.File, readOnly bool) (found findings, err error) {
 		}
 	}
 	if m.free() != noFreeList {
-		err = s.freeList(m.free(), func(uint64) error { return nil })
+		err = s.freeList(m.free(), func(uint64) error { return nil }) // only check the list
 	} else if !readOnly { // a reader does not need the list
 		err = errors.New("it is missing")
 	}
@@ -117,15 +120,17 @@ func (m *meta) walk(file *os.File) pageWalk {
 	return pageWalk{pager: pager{file: file, pageSize: int(m.pageSize()), pages: m.pages()}, seen: pageSet{}}
 }
 
-// buckets returns the buckets of a file. It returns an error if the tree of buckets is damaged, or
-// a small bucket that is stored inside this tree. bbolt may copy a small bucket to the heap. A read
-// past its end is then no fault that can be recovered, and may end the process.
+// buckets returns the buckets of a file by name, from the tree of buckets at page root. It returns
+// an error if that tree is damaged, or a small bucket that is stored inside it. bbolt may copy a
+// small bucket to the heap. A read past its end is then no fault that can be recovered, and may end
+// the process.
 func (s *pageWalk) buckets(root uint64) (map[string]tree, error) {
 	var err error
+	// Of all faults, err is the first.
 	i := &inspection{pager: s.pager, fault: func(f kv.Fault) { err = cmp.Or(err, errors.New(f.Text)) }}
 	i.findBuckets(root)
 	for name, t := range i.buckets {
-		if t.root != 0 {
+		if t.root != 0 { // it has pages of its own, which examine checks
 			continue
 		}
 		p, damage := inlinePage(t.inline)
@@ -149,7 +154,8 @@ type position struct {
 	first, high []byte
 }
 
-// tree checks the pages of a bucket, level by level. A small bucket has no pages of its own.
+// tree checks the pages of a bucket, level by level from page root down, and returns the first
+// fault. root is 0 for a small bucket, which has no pages of its own; then tree does nothing.
 func (s *pageWalk) tree(root uint64) (err error) {
 	var level []position
 	if root != 0 {
@@ -165,8 +171,11 @@ func (s *pageWalk) tree(root uint64) (err error) {
 }
 
 // level checks pages that have the same distance from the root, and returns the pages below them.
-// It reads them in the order of the file, which is the fastest. If too many leaves are below, it
-// returns none of them. In a tree of bbolt all leaves are on the same level.
+// It reads them in the order of the file, which is the fastest. In a tree of bbolt all leaves are
+// on the same level.
+//
+// Only s.leaves more leaves may be checked. If the pages below are leaves, and more than that,
+// level returns none of them. Then they are counted as used pages, but not read.
 func (s *pageWalk) level(level []position) (below []position, err error) {
 	slices.SortFunc(level, func(a, b position) int { return cmp.Compare(a.id, b.id) })
 	leaves, branches, tooMany := 0, 0, false
@@ -176,7 +185,7 @@ func (s *pageWalk) level(level []position) (below []position, err error) {
 			return nil, err
 		}
 		switch {
-		case p == nil:
+		case p == nil: // a page of unknown kind
 			continue
 		case p.isLeaf():
 			leaves++
@@ -188,7 +197,7 @@ func (s *pageWalk) level(level []position) (below []position, err error) {
 		}
 		for n := 0; n < p.count() && !p.isLeaf(); n++ {
 			child := position{id: p.child(n), high: at.high}
-			child.first, _ = p.key(n)
+			child.first, _ = p.key(n) // checkPage has checked the keys
 			if n+1 < p.count() {
 				child.high, _ = p.key(n + 1)
 			}
@@ -207,8 +216,9 @@ func (s *pageWalk) level(level []position) (below []position, err error) {
 	return below, nil
 }
 
-// areLeaves reports whether the pages of a level are leaves. It reads the first page of the level
-// that can be read, and returns true if there is none.
+// areLeaves reports whether the pages of a level are leaves, which all pages of a level are if one
+// is. It reads the first page that can be read and has its own number, and returns true if there is
+// none.
 func (s *pageWalk) areLeaves(level []position) bool {
 	for _, at := range level {
 		if b, err := s.readPage(at.id); err == nil && b.id() == at.id {
@@ -218,14 +228,15 @@ func (s *pageWalk) areLeaves(level []position) bool {
 	return true
 }
 
-// checkPage checks a page that was claimed, and claims the overflow pages after it.
+// checkPage checks a page that was claimed, and claims the overflow pages after it. It returns the
+// page, or nil and no error for a page of unknown kind.
 //
 // The page must begin with the key that leads to it. Otherwise bbolt, when it writes, does not find
 // the element that leads to the page, adds another element, and leaves the old page visible.
 //
 // A page of unknown kind is skipped, because bbolt itself refuses it; an audit reports it. A free
-// page or a meta page is refused here, because bbolt would take it for a branch page when it moves
-// from leaf to leaf.
+// page or a meta page is refused here. bbolt would take it for a branch page when it moves from
+// leaf to leaf.
 func (s *pageWalk) checkPage(at position) (page, error) {
 	b, err := s.readPage(at.id)
 	if err != nil {
@@ -255,8 +266,8 @@ func (s *pageWalk) checkPage(at position) (page, error) {
 	return p, err
 }
 
-// claim records that n pages from first on are in use. It returns an error if one of them is
-// claimed already: in a sound file each page is used once.
+// claim records that n pages from page first on are in use. It returns an error if one of them is
+// claimed already, or is not a page of the file for data. In a sound file each page is used once.
 func (s *pageWalk) claim(first, n uint64) error {
 	for id := range n {
 		if id += first; id < metaPages || id >= s.pages {
@@ -269,9 +280,10 @@ func (s *pageWalk) claim(first, n uint64) error {
 	return nil
 }
 
-// freeList checks the list of free pages at page id, and passes each of them to visit. No free page
-// may be in use or be listed twice. The header of the list has the number of free pages in 2 bytes.
-// If that is 65535, the number is stored in 8 bytes before the first free page.
+// freeList checks the list of free pages at page id, and passes each free page to visit. It returns
+// the first fault of the list, or the first error of visit. No free page may be in use or be listed
+// twice. The header of the list has the number of free pages in 2 bytes. If that is 65535, the
+// number is stored in 8 bytes before the first free page.
 func (s *pageWalk) freeList(id uint64, visit func(page uint64) error) error {
 	b, err := s.readPage(id)
 	if err != nil {
@@ -287,7 +299,7 @@ func (s *pageWalk) freeList(id uint64, visit func(page uint64) error) error {
 	// The list may claim to be as long as the file, and a sparse file may be very long. So the list
 	// is not read into memory at once.
 	list := bufio.NewReaderSize(io.NewSectionReader(s.file, int64(id)*size, int64(more+1)*size), 1<<16)
-	room := (more+1)*uint64(size) - headerSize
+	room := (more+1)*uint64(size) - headerSize // bytes for the numbers of pages
 	var field [8]byte
 	if _, err := list.Discard(headerSize); err != nil {
 		return err
@@ -320,11 +332,11 @@ func (s *pageWalk) freeList(id uint64, visit func(page uint64) error) error {
 	return nil
 }
 
-// pageSet is a set of pages. It uses memory only for pages near others in the set, because a file
-// may claim to have any length.
+// pageSet is a set of pages: a bit for each page, in words of 64 pages. It uses memory only for
+// pages near others in the set, because a file may claim to have any length.
 type pageSet map[uint64]uint64
 
-// add adds a page, and reports whether it is new.
+// add adds a page, and reports whether the page was not in the set before.
 func (p pageSet) add(id uint64) bool {
 	word, bit := p[id/64], uint64(1)<<(id%64)
 	p[id/64] = word | bit

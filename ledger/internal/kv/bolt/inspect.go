@@ -38,8 +38,9 @@ func (s *Store) Inspect(fault func(kv.Fault), fn func(kv.Reader) error) error {
 	})
 }
 
-// checkMeta reports a damaged meta page. Commits write the two meta pages in turn, and a reader
-// uses the newer valid one.
+// checkMeta passes a fault to i.fault if a meta page is damaged, or both are of the same
+// transaction. Commits write the two meta pages in turn, and a reader uses the newer valid one.
+// checkMeta returns an error only if the file cannot be read.
 func (i *inspection) checkMeta() error {
 	var transactions [metaPages]uint64
 	for id := range uint64(metaPages) {
@@ -63,20 +64,22 @@ func (i *inspection) checkMeta() error {
 	return nil
 }
 
-// meta reads a meta page. isValid is false if the page is damaged, or is stored at the wrong place.
+// meta reads meta page id, 0 or 1. isValid is false if the page is damaged, or is stored at the
+// wrong place.
 func (i *inspection) meta(id uint64) (m meta, isValid bool, err error) {
 	m, err = readMeta(i.file, int64(id)*int64(i.pageSize))
 	p := page(m[:])
 	return m, m.isValid() && p.id() == id && p.kind() == metaPage, err
 }
 
-// findBuckets reads the tree of buckets.
+// findBuckets reads the tree of buckets from page root on, and stores the buckets in i.buckets. It
+// passes faults to i.fault, and continues after them.
 func (i *inspection) findBuckets(root uint64) {
 	i.buckets = map[string]tree{}
 	w := i.walk("", nil)
 	w.flags = bucketFlag
 	w.visit = func(name, value []byte) bool {
-		t, err := readTree(string(name), bytes.Clone(value))
+		t, err := readTree(string(name), bytes.Clone(value)) // value is valid only during the call
 		if err != nil {
 			w.report(nil, nil, "%v", err)
 		} else {
@@ -87,7 +90,9 @@ func (i *inspection) findBuckets(root uint64) {
 	w.tree(tree{root: root})
 }
 
-// Get implements [kv.Reader].
+// Get implements [kv.Reader]. It walks from the key on, to the first record that is readable. If
+// that is not the record of the key, Get returns the first fault that it found, or nil if there was
+// none.
 func (i *inspection) Get(bucket string, key []byte) (value []byte, err error) {
 	t, found := i.buckets[bucket]
 	if !found {
@@ -121,7 +126,8 @@ func (i *inspection) Scan(bucket string, from []byte, visit func(key, value []by
 	return nil
 }
 
-// walk visits the records of a tree.
+// walk visits the records of a tree, from key from on. It passes what it cannot read to fault, and
+// continues after it.
 type walk struct {
 	pager
 	bucket string
@@ -155,8 +161,9 @@ func (w *walk) tree(t tree) {
 	}
 }
 
-// page visits the records on a page and below it. Their keys must be from low on and below high,
-// and begin with first if first is not nil. It returns false if the walk must end.
+// page visits the records on page id and below it. Their keys must be from low on and below high,
+// and begin with first if first is not nil. A nil limit is no limit. page passes faults to w.fault.
+// It returns false only if visit has returned false.
 func (w *walk) page(id uint64, first, low, high []byte) bool {
 	if !w.seen.add(id) {
 		w.report(low, high, "page %d is used twice", id)
@@ -180,7 +187,9 @@ func (w *walk) page(id uint64, first, low, high []byte) bool {
 	return w.branch(p, low, high)
 }
 
-// branch visits the records below a branch page. Its arguments and result are those of page.
+// branch visits the records below a branch page. Its arguments and result are those of page. If the
+// keys of the branch page are not in order, they limit nothing: the limits of the page are used for
+// each page below.
 func (w *walk) branch(p page, low, high []byte) bool {
 	isSound := p.inOrder(nil, low, high)
 	if !isSound {
@@ -197,7 +206,7 @@ func (w *walk) branch(p page, low, high []byte) bool {
 				to, _ = p.key(n + 1)
 			}
 		}
-		if to != nil && bytes.Compare(to, w.from) <= 0 {
+		if to != nil && bytes.Compare(to, w.from) <= 0 { // all keys below it are before the walk begins
 			continue
 		}
 		if !w.page(p.child(n), first, from, to) {
@@ -208,9 +217,10 @@ func (w *walk) branch(p page, low, high []byte) bool {
 }
 
 // leaf visits the records on a page that are readable and in order. If two records are out of
-// order, it skips the one that does not fit between its neighbors.
+// order, it skips the one that does not fit between its neighbors. It also visits a key that is not
+// from low on and below high, but reports it. It returns false only if visit has returned false.
 func (w *walk) leaf(p page, low, high []byte) bool {
-	before := w.last
+	before := w.last // the last key that was in order; the defer copies it, because the page may be reused
 	defer func() { w.last = append(w.last[:0], before...) }()
 	for n := range p.count() {
 		key, value, flags, ok := p.record(n)
@@ -235,8 +245,9 @@ func (w *walk) leaf(p page, low, high []byte) bool {
 	return true
 }
 
-// isOutlier reports whether element n is the one to skip: it is not below the next element, but the
-// next element is above the one before.
+// isOutlier reports whether element n, with this key, is the one of two to skip. That is so if it
+// is not below the next element, but the next element is above before. before is the last key in
+// order before element n, or nil.
 func (w *walk) isOutlier(p page, n int, before, key []byte) bool {
 	next, _, flags, ok := p.record(n + 1)
 	return ok && flags == w.flags && bytes.Compare(key, next) >= 0 && (before == nil || bytes.Compare(before, next) < 0)

@@ -20,7 +20,8 @@ type span struct {
 	hasNeighborsChecked bool // its neighbors were checked, too
 }
 
-// checkLeaf checks the leaf where a key is, or would be.
+// checkLeaf checks the leaf where a key is, or would be, and stores it in b.at. It does nothing if
+// that leaf is in b.at already.
 func (t *transaction) checkLeaf(b *bucket, key []byte) (err error) {
 	if !b.at.isKnown || !within(key, b.at.low, b.at.high) {
 		b.at, err = t.leaf(b.old, key, false)
@@ -28,16 +29,18 @@ func (t *transaction) checkLeaf(b *bucket, key []byte) (err error) {
 	return err
 }
 
-// checkLeafAndNeighbors checks the leaf of a key and its neighbors.
+// checkLeafAndNeighbors checks the leaf where a key is, or would be, and the leaves before and
+// after it.
 func (t *transaction) checkLeafAndNeighbors(b *bucket, key []byte) error {
 	if err := t.checkLeaf(b, key); err != nil || b.at.hasNeighborsChecked {
 		return err
 	}
+	// The keys of the leaf before are all below low, and the leaf after has the key high.
 	for _, beside := range []struct {
 		key    []byte
 		before bool
 	}{{b.at.low, true}, {b.at.high, false}} {
-		if beside.key == nil {
+		if beside.key == nil { // the leaf is the first or the last one
 			continue
 		}
 		if _, err := t.leaf(b.old, beside.key, beside.before); err != nil {
@@ -48,11 +51,12 @@ func (t *transaction) checkLeafAndNeighbors(b *bucket, key []byte) error {
 	return nil
 }
 
-// leaf checks the leaf of a key, or if before is true the last leaf whose keys are all below the
-// key. It returns an error for a leaf that this package has not written: one that does not begin
-// with the key that leads to it, has records outside of it, or has pages that it does not need.
+// leaf checks the leaf of a key in the tree of. If before is true, it checks the last leaf whose
+// keys are all below the key instead. It returns a description of the leaf, or [kv.ErrCorrupt] if
+// this package has not written it so. Such a leaf does not begin with the key that leads to it, or
+// has records outside of it. Or it has pages that it does not need.
 func (t *transaction) leaf(of tree, key []byte, before bool) (at span, err error) {
-	var first []byte
+	var first []byte // the key that leads to the leaf
 	isSound := true
 	read := func(p page, n int) (key []byte) {
 		key, ok := p.key(n)
@@ -60,10 +64,10 @@ func (t *transaction) leaf(of tree, key []byte, before bool) (at span, err error
 		return key
 	}
 	p, err := t.old.leaf(of, key, func(p page, n int) int {
-		if before && n > 0 && bytes.Equal(read(p, n), key) {
+		if before && n > 0 && bytes.Equal(read(p, n), key) { // the leaf before is below the element before
 			n--
 		}
-		if first = read(p, n); n > 0 {
+		if first = read(p, n); n > 0 { // element 0 also leads to keys below its own
 			at.low = first
 		}
 		if n+1 < p.count() {

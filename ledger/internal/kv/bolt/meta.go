@@ -21,8 +21,10 @@ type meta [headerSize + metaSize + 8]byte
 
 const metaSize = 56
 
+// uint64At returns the field of 8 bytes at an offset after the header.
 func (m *meta) uint64At(at int) uint64 { return binary.NativeEndian.Uint64(m[headerSize+at:]) }
 
+// uint32At returns the field of 4 bytes at an offset after the header.
 func (m *meta) uint32At(at int) uint32 { return binary.NativeEndian.Uint32(m[headerSize+at:]) }
 
 func (m *meta) pageSize() int64     { return int64(m.uint32At(8)) }
@@ -50,10 +52,11 @@ func readMeta(file io.ReaderAt, at int64) (m meta, err error) {
 }
 
 // newestMeta returns the meta page that bbolt takes for that of the newest transaction. known is
-// false if no meta page is valid.
+// false if no meta page is valid. It returns [kv.ErrCorrupt] if a valid meta page cannot be used.
 func newestMeta(file io.ReaderAt) (newest meta, known bool, err error) {
 	newest, known, err = validMeta(file, 0)
-	// bbolt looks for the second meta page at these offsets, and uses the first valid one.
+	// The second meta page begins after the first one. If the first is not valid, the page size is
+	// not known. Then bbolt tries each power of two, and uses the first valid page.
 	from, to := int64(1<<10), int64(1<<24)
 	if known {
 		from, to = newest.pageSize(), newest.pageSize()
@@ -75,8 +78,9 @@ func newestMeta(file io.ReaderAt) (newest meta, known bool, err error) {
 	return newest, known, err
 }
 
-// validMeta reads a meta page, and reports whether it is valid. It returns an error for one that
-// bbolt would accept but could not use.
+// validMeta reads the meta page at an offset of the file. isValid is false if bbolt would not
+// accept it; then m is zero. validMeta returns [kv.ErrCorrupt] for a page that bbolt would accept
+// but could not use.
 func validMeta(file io.ReaderAt, at int64) (m meta, isValid bool, err error) {
 	const smallest, largest = 1 << 12, 1 << 16 // of the machines that bbolt supports
 	m, err = readMeta(file, at)
@@ -122,13 +126,15 @@ func (d *database) readMetas() (now metas, err error) {
 	return now, nil
 }
 
-// setKnown stores the state of a locked file, which no other process may change from now on.
+// setKnown stores meta pages as the expected ones, and the length of the file according to the
+// newest valid one. The file must be locked: from now on each change of the meta pages by another
+// process counts as overwriting the file.
 func (d *database) setKnown(now metas) {
 	newest := &now[0]
 	if second := &now[1]; !newest.isValid() || second.isValid() && second.transaction() > newest.transaction() {
 		newest = second
 	}
-	d.known.Store(&known{now, newest.pageSize() * int64(newest.pages()), -1})
+	d.known.Store(&known{now, newest.pageSize() * int64(newest.pages()), -1}) // -1: no commit is writing
 }
 
 // readKnown stores the state of a file that was just opened.
@@ -141,14 +147,17 @@ func (d *database) readKnown() error {
 	return err
 }
 
-// beginCommit records that the commit of a transaction begins.
+// beginCommit records that the commit of a transaction begins. Until endCommit, the meta page that
+// it writes is not compared: page 0 for an even transaction number, and page 1 for an odd one.
 func (d *database) beginCommit(transaction uint64) {
 	k := *d.known.Load()
 	k.writing = int(transaction % metaPages)
 	d.known.Store(&k)
 }
 
-// endCommit checks and stores what a commit has written.
+// endCommit reads the meta pages after a commit, and stores them as the expected ones. It returns
+// [kv.ErrOverwritten] if the commit has not written its own meta page, or the other one has
+// changed.
 func (d *database) endCommit(transaction uint64) error {
 	before := d.known.Load()
 	now, err := d.readMetas()
@@ -163,7 +172,7 @@ func (d *database) endCommit(transaction uint64) error {
 }
 
 // markOverwritten records that another process has written to the file, so that the file is not
-// used any more. It returns the error.
+// used any more. It returns a [kv.ErrOverwritten].
 func (d *database) markOverwritten() error {
 	d.isOverwritten.Store(true)
 	return errOverwritten()
@@ -173,7 +182,9 @@ func errOverwritten() error {
 	return fmt.Errorf("%w: it is not what this process wrote or read", kv.ErrOverwritten)
 }
 
-// checkKnown returns an error if the meta pages that read returns are not the expected ones.
+// checkKnown returns [kv.ErrOverwritten] if the meta pages that read returns are not the expected
+// ones, and the error of read if that fails. It reads again if a commit has changed the expected
+// ones since.
 func (d *database) checkKnown(read func() (metas, error)) error {
 	for {
 		k := d.known.Load()
@@ -187,8 +198,9 @@ func (d *database) checkKnown(read func() (metas, error)) error {
 	}
 }
 
-// checkFile checks the length and the meta pages of the file. It reads the file, because mapped
-// memory ends where the file ends.
+// checkFile returns [kv.ErrOverwritten] if the file is too short, or its meta pages are not the
+// expected ones. It reads the file, not mapped memory, because mapped memory ends where the file
+// ends.
 func (d *database) checkFile() error {
 	length := d.known.Load().length // first, because a commit may extend the file concurrently
 	info, err := d.file.Stat()
@@ -201,7 +213,8 @@ func (d *database) checkFile() error {
 	return d.checkKnown(d.readMetas)
 }
 
-// check checks the meta pages of the file. A reading transaction uses mapped memory.
+// check returns [kv.ErrOverwritten] if the meta pages of the file are not the expected ones. A
+// reading transaction compares them in mapped memory, without a call of the system.
 func (t *transaction) check() error {
 	if t.tx.Writable() {
 		return t.in.checkFile()
@@ -214,8 +227,9 @@ func (t *transaction) check() error {
 	})
 }
 
-// preferOverwritten replaces an error about damage, or about an uncertain commit, if the file was
-// overwritten: that is the cause of the error. A [kv.ErrUncertain] stays one.
+// preferOverwritten replaces *err by [kv.ErrOverwritten] if *err is about damage or an uncertain
+// commit, and the file was overwritten: that is the cause. If *err wraps [kv.ErrUncertain], the new
+// error does so, too. It does nothing for any other error, or nil.
 func (d *database) preferOverwritten(err *error) {
 	uncertain := errors.Is(*err, kv.ErrUncertain)
 	if !uncertain && !errors.Is(*err, kv.ErrCorrupt) || !errors.Is(d.checkFile(), kv.ErrOverwritten) {

@@ -20,7 +20,9 @@ type naming struct {
 // system returns the functions of the operating system.
 func system() naming { return naming{os.Link, ledgerfile.RenameNew, ledgerfile.SyncDir} }
 
-// create creates a new file at path. write writes and syncs it under a temporary name.
+// create creates a new file at path. write writes and syncs it under a temporary name. create
+// returns [fs.ErrExist] if anything exists at path, even if that was created concurrently. If the
+// directory cannot be synced, it removes the file again.
 func (n naming) create(path, kind string, write func(temp string) error) error {
 	if _, err := os.Lstat(path); err == nil {
 		return fs.ErrExist
@@ -40,15 +42,15 @@ func (n naming) create(path, kind string, write func(temp string) error) error {
 }
 
 // withTemp creates an empty temporary file beside path, which only its owner may use. It calls use
-// with the temporary name, and use gives the file its final name. If use does not, unnamed removes
+// with the temporary name, and use gives the file its final name. If use does not, withTemp removes
 // the file. Errors contain path instead of the temporary name.
 func withTemp(path, kind string, use func(temp string) error) error {
-	defer enterDir(filepath.Dir(path))()
+	defer enterDir(filepath.Dir(path))() // enters now, and leaves when withTemp returns
 	temp, err := createTemp(path, kind)
 	if err != nil {
 		return ledgerfile.Renamed(err, path)
 	}
-	defer os.Remove(temp)
+	defer os.Remove(temp) // fails if the file has its final name, which does no harm
 	return ledgerfile.Renamed(use(temp), path, temp)
 }
 
@@ -72,7 +74,8 @@ func (n naming) setName(temp, path string) error {
 	return nil
 }
 
-// createTemp creates an empty temporary file.
+// createTemp creates an empty temporary file, and returns its name:
+// .NAME.KIND-NUMBER.sluice-unfinished in the directory of path, whose last element is NAME.
 func createTemp(path, kind string) (name string, err error) {
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"."+kind+"-*"+unfinished)
 	if err != nil {

@@ -70,7 +70,8 @@ func (p page) size(id, pages, pageSize uint64) (size uint64, err error) {
 	return size, nil
 }
 
-// elementError returns the error for an element whose key or value is outside of the page.
+// elementError returns the error for an element that is outside of its page, or is not one that
+// this package writes.
 func (p page) elementError() error {
 	return fmt.Errorf("page %d: an element is outside of its page", p.id())
 }
@@ -85,8 +86,9 @@ func inlinePage(b []byte) (page, error) {
 	return nil, errors.New("a small bucket is incomplete or damaged")
 }
 
-// element returns the offset and the fields of an element, or nil if the page is too short. In a
-// leaf the first field is the flags, which an element of a branch page does not have.
+// element returns the offset in the page and the fields of element n. fields is nil if the page is
+// too short for it. In a leaf the first field is the flags, which an element of a branch page does
+// not have.
 func (p page) element(n int) (at uint64, fields []byte) {
 	at = headerSize + uint64(n)*elementSize
 	if at+elementSize > uint64(len(p)) {
@@ -106,7 +108,8 @@ func (p page) flagsLength() uint64 {
 // key returns the key of an element. ok is false if the key is outside of the page.
 func (p page) key(n int) (key []byte, ok bool) { return p.keyAfterFlags(n, p.flagsLength()) }
 
-// keyAfterFlags is key with a given length of the flags field.
+// keyAfterFlags is key for a page whose flags field has the given length. A caller that reads many
+// keys determines the length only once.
 func (p page) keyAfterFlags(n int, flags uint64) (key []byte, ok bool) {
 	at := headerSize + uint64(n)*elementSize
 	if at+elementSize > uint64(len(p)) {
@@ -119,8 +122,9 @@ func (p page) keyAfterFlags(n int, flags uint64) (key []byte, ok bool) {
 	return nil, false
 }
 
-// record returns the record of an element of a leaf. ok is false if the record is outside of the
-// page or empty.
+// record returns the record and the flags of element n of a leaf. ok is false if the record is
+// outside of the page, or its key or value is empty. In the second case, key and value are
+// returned, too.
 func (p page) record(n int) (key, value []byte, flags uint32, ok bool) {
 	at, fields := p.element(n)
 	if fields == nil {
@@ -135,7 +139,8 @@ func (p page) record(n int) (key, value []byte, flags uint32, ok bool) {
 	return p[start:middle:middle], p[middle:end:end], binary.NativeEndian.Uint32(fields), start < middle && middle < end
 }
 
-// child returns the id of the page that an element of a branch page leads to.
+// child returns the id of the page that element n of a branch page leads to. It returns 0, which is
+// no valid child, if the page is too short.
 func (p page) child(n int) uint64 {
 	_, fields := p.element(n)
 	if fields == nil {
@@ -144,7 +149,8 @@ func (p page) child(n int) uint64 {
 	return binary.NativeEndian.Uint64(fields[8:])
 }
 
-// coversKey reports whether a page is a leaf, and a key is not outside of its first and last key.
+// coversKey reports whether the page is a leaf, and a key is neither below its first key nor above
+// its last one. Then no other leaf can have the key.
 func (p page) coversKey(key []byte) bool {
 	if !p.isLeaf() || p.count() == 0 {
 		return false
@@ -154,7 +160,9 @@ func (p page) coversKey(key []byte) bool {
 	return hasFirst && hasLast && bytes.Compare(first, key) <= 0 && bytes.Compare(key, last) <= 0
 }
 
-// search finds the first element whose key is not below key. found reports whether it has that key.
+// search returns the number of the first element whose key is not below key, or the number of
+// elements if there is none. found reports whether that element has the key. It returns an error if
+// the key of an element is outside of the page.
 func (p page) search(key []byte) (n int, found bool, err error) {
 	flags := p.flagsLength()
 	low, high := 0, p.count()
@@ -176,7 +184,8 @@ func (p page) search(key []byte) (n int, found bool, err error) {
 	return low, false, nil
 }
 
-// childIndex finds the element of a branch page under which a key is, or would be.
+// childIndex returns the number of the element of a branch page under which a key is, or would be.
+// It returns an error if the key of an element is outside of the page.
 func (p page) childIndex(key []byte) (n int, err error) {
 	n, found, err := p.search(key)
 	if !found {
@@ -185,8 +194,8 @@ func (p page) childIndex(key []byte) (n int, err error) {
 	return n, err
 }
 
-// inOrder reports whether the keys rise, are from low on and below high, and begin with first if
-// first is not nil.
+// inOrder reports whether the keys of the page are inside of it, not empty, strictly rising, from
+// low on and below high. If first is not nil, the first key must be first. A nil high is no limit.
 func (p page) inOrder(first, low, high []byte) bool {
 	before := low
 	for n := range p.count() {
@@ -202,13 +211,14 @@ func (p page) inOrder(first, low, high []byte) bool {
 	return true
 }
 
-// within reports whether a key is from low on and below high.
+// within reports whether a key is from low on and below high. A nil high is no limit.
 func within(key, low, high []byte) bool {
 	return bytes.Compare(key, low) >= 0 && (high == nil || bytes.Compare(key, high) < 0)
 }
 
-// used returns how many bytes the elements take whose keys and values are inside of the page. It
-// returns an error if other elements exist. size is the size of the page in bytes.
+// used returns how many bytes the page needs: its header, its elements, and the keys and values
+// that are inside of the page. It returns an error as well if a key or value is outside. size is
+// the size in bytes of the page with its overflow pages.
 func (p page) used(size uint64) (used uint64, err error) {
 	elementsEnd := headerSize + uint64(p.count())*elementSize
 	used = elementsEnd
@@ -231,11 +241,12 @@ func (p page) used(size uint64) (used uint64, err error) {
 	return used, err
 }
 
-// needsOverflow reports whether a page needs its overflow pages. Unnecessary ones are refused:
-// bbolt would free them together with the page, although another page may use them.
+// needsOverflow reports whether the page needs its overflow pages, except possibly one. More of
+// them are refused: bbolt would free them together with the page, although another page may use
+// them.
 func (p page) needsOverflow(pageSize int) bool {
 	size := uint64(len(p))
-	if size <= 2*uint64(pageSize) {
+	if size <= 2*uint64(pageSize) { // at most one overflow page: the last line would return true
 		return true
 	}
 	used, _ := p.used(size)
@@ -259,8 +270,10 @@ const (
 	maxGap     = 4        // pages
 )
 
-// readPage returns the bytes of one page, without overflow pages. They are valid until the next
-// call.
+// readPage returns the bytes of page id, without overflow pages. They are valid until the next
+// call. If the window does not have the page, readPage fills the window from this page on. It reads
+// r.readAhead pages if this page is at most maxGap pages after the one requested last, and
+// otherwise one.
 func (r *pager) readPage(id uint64) (b page, err error) {
 	if id < metaPages || id >= r.pages {
 		return nil, fmt.Errorf("page %d is not one of the %d pages in use", id, r.pages)
@@ -285,14 +298,16 @@ func (r *pager) readPage(id uint64) (b page, err error) {
 	return page(r.window[(id-r.first)*size:][:size]), nil
 }
 
+// read fills into with the bytes of the file from page id on.
 func (r *pager) read(into []byte, id uint64) error {
 	_, err := r.file.ReadAt(into, int64(id)*int64(r.pageSize))
 	return err
 }
 
-// load returns a page and its whole size. A branch page is complete, and stays valid. A leaf has
-// its elements and at least most bytes after them, if it has so many, and is valid until the next
-// call.
+// load returns page id, and its whole size in bytes with its overflow pages. A branch page is
+// complete, and stays valid. A leaf has its elements and at least most bytes after them, or all if
+// it is shorter. A leaf may be valid only until the next call. load returns an error if the header
+// of the page is wrong.
 func (r *pager) load(id, most uint64) (p page, size uint64, err error) {
 	b, err := r.readPage(id)
 	if err != nil {

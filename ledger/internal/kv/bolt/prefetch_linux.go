@@ -32,7 +32,8 @@ func (s *snapshot) Prefetch(bucket string, keys [][]byte) {
 	}
 }
 
-// descend requests the pages of a level, waits for the branch pages, and returns the next level.
+// descend requests the pages of a level, and waits for each. It returns the pages of the next level
+// that lead to the keys, or nil if this level has leaves or a damaged page.
 func (s *snapshot) descend(level []pageKeys) (next []pageKeys) {
 	if len(level) > 1 { // with only one page, no other read could run concurrently
 		for _, one := range level {
@@ -64,15 +65,15 @@ func (s *snapshot) requestPage(page uint64) syscall.Errno {
 	return failed
 }
 
-// childrenOf adds to found the pages below a branch page that lead to keys, each page once. keys
-// must rise.
+// childrenOf appends to found the pages below a branch page that lead to keys, each page once, with
+// its keys. keys must rise. It returns an error if the page is damaged.
 func (p page) childrenOf(keys [][]byte, found []pageKeys) ([]pageKeys, error) {
 	for len(keys) > 0 {
 		at, err := p.childIndex(keys[0])
 		if err != nil {
 			return nil, err
 		}
-		n := len(keys)
+		n := len(keys) // number of keys that lead to this child
 		if at+1 < p.count() {
 			nextKey, _ := p.key(at + 1)
 			n, _ = slices.BinarySearchFunc(keys, nextKey, bytes.Compare)

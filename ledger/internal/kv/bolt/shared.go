@@ -2,16 +2,16 @@ package bolt
 
 import "sync"
 
-// sharing is the state of the transaction that readers of a file share while no other caller
-// writes. To begin a transaction for each reader would take longer than to read a record.
+// sharing is the state of the transaction that the readers of a file share. To begin a transaction
+// for each reader would take longer than to read a record.
 //
-// While a transaction writes, each reader has a transaction of its own, which ends with the reader.
-// The reason is that bbolt cannot reuse pages that an open transaction may see, and may have to
-// wait for all readers when the file grows.
+// While bbolt begins or commits a writing transaction, readers do not share: each has a transaction
+// of its own, which ends with the reader. The reason is that bbolt cannot reuse pages that an open
+// transaction may see. It may also have to wait for all readers when the file grows.
 type sharing struct {
 	mu      sync.Mutex
-	writing bool
-	open    *shared // nil if there is none
+	writing bool    // bbolt begins or commits a writing transaction: readers do not share
+	open    *shared // the transaction that new readers join; nil if there is none
 }
 
 // shared is a transaction with the number of readers that use it.
@@ -20,7 +20,8 @@ type shared struct {
 	users int // guarded by sharing.mu
 }
 
-// acquireShared returns a transaction for reading. The caller must call releaseShared.
+// acquireShared returns a transaction for reading: the shared one, or one of its own if readers do
+// not share now. The caller must call releaseShared.
 func (d *database) acquireShared() (*shared, error) {
 	if s, err := d.joinShared(); s != nil || err != nil {
 		return s, err
@@ -31,7 +32,9 @@ func (d *database) acquireShared() (*shared, error) {
 	return &shared{tx, 1}, err
 }
 
-// joinShared returns the shared transaction, or nil if readers do not share now.
+// joinShared adds a reader to the shared transaction, and returns it. The first reader begins it.
+// joinShared returns nil if readers do not share now, or if begin would return an error for this
+// file.
 func (d *database) joinShared() (*shared, error) {
 	d.sharing.mu.Lock()
 	defer d.sharing.mu.Unlock()
@@ -49,7 +52,9 @@ func (d *database) joinShared() (*shared, error) {
 	return d.sharing.open, nil
 }
 
-// releaseShared ends a transaction if this was its last reader and it is no longer the shared one.
+// releaseShared removes a reader from a transaction of acquireShared. It ends the transaction if
+// that was the last reader and new readers cannot join it. If that fails, it sets *err, unless *err
+// is set already.
 func (d *database) releaseShared(s *shared, err *error) {
 	d.sharing.mu.Lock()
 	s.users--
@@ -60,8 +65,9 @@ func (d *database) releaseShared(s *shared, err *error) {
 	}
 }
 
-// endSharing ends the sharing of the current transaction, which then ends with its last reader. If
-// writing is true, readers share no transaction until endSharing is called with false.
+// endSharing lets no more readers join the current transaction, which then ends with its last
+// reader, or at once if it has none. If writing is true, readers share no transaction until
+// endSharing is called with false. The error is that of ending the transaction.
 func (d *database) endSharing(writing bool) (err error) {
 	d.sharing.mu.Lock()
 	s := d.sharing.open

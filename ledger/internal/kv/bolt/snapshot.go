@@ -29,7 +29,9 @@ type tree struct {
 	inline []byte // page of a small bucket, which has no root page
 }
 
-// readTree decodes the value of a bucket.
+// readTree decodes the value of a bucket: the page of its root, 8 unused bytes, and the page of a
+// small bucket. The result refers to the memory of value. An error means that the value is too
+// short.
 func readTree(name string, value []byte) (t tree, err error) {
 	if len(value) < headerSize {
 		return tree{}, fmt.Errorf("bucket %q has no root", name)
@@ -65,8 +67,9 @@ func (s *snapshot) Scan(bucket string, from []byte, visit func(key, value []byte
 	return s.scan(t.tree, 0, from, visit)
 }
 
-// find returns a bucket. It returns nil if there is no such bucket, and an error if its pages are
-// too damaged to be followed.
+// find returns a bucket, and keeps it for later calls. It returns nil and no error if there is no
+// such bucket. It returns [kv.ErrCorrupt] if pages on the path to it are damaged, or if [examine]
+// has found its pages to be damaged.
 func (s *snapshot) find(name string) (*bucketTree, error) {
 	for i := range s.known {
 		if t := &s.known[i]; t.name == name {
@@ -88,15 +91,16 @@ func (s *snapshot) find(name string) (*bucketTree, error) {
 	return &s.known[len(s.known)-1], nil
 }
 
-// get returns the value of a key in a tree, or nil. The element of the key must have the given
-// flags.
+// get returns the value of a key in a tree, or nil if the tree does not have the key. The element
+// of the key must have the given flags: bucketFlag in the tree of buckets, otherwise 0. It returns
+// [kv.ErrCorrupt] for a damaged page on the path.
 func (s *snapshot) get(t *bucketTree, key []byte, flags uint32) ([]byte, error) {
 	p, err := s.cachedLeaf(t, key)
 	if err != nil {
 		return nil, corrupt(err)
 	}
 	n, found, err := p.search(key)
-	if !found {
+	if !found { // err may be nil
 		return nil, corrupt(err)
 	}
 	_, value, elementFlags, ok := p.record(n)
@@ -106,7 +110,8 @@ func (s *snapshot) get(t *bucketTree, key []byte, flags uint32) ([]byte, error) 
 	return value, nil
 }
 
-// cachedLeaf is leaf, but first tries the leaf used last.
+// cachedLeaf is [snapshot.leaf] without choose, but first tries the leaf of t that was used last.
+// It stores the leaf that it returns.
 func (s *snapshot) cachedLeaf(t *bucketTree, key []byte) (page, error) {
 	if t.leaf != 0 {
 		if p, err := s.page(t.leaf); err == nil && p.coversKey(key) {
@@ -121,8 +126,8 @@ func (s *snapshot) cachedLeaf(t *bucketTree, key []byte) (page, error) {
 }
 
 // leaf returns the leaf where a key is, or would be. If choose is not nil, leaf calls it for each
-// branch page on the path, with the number of the element that leads down. leaf continues with the
-// element that choose returns.
+// branch page p on the path. n is the number of the element under which the key is. leaf continues
+// with the element that choose returns.
 func (s *snapshot) leaf(t tree, key []byte, choose func(p page, n int) int) (page, error) {
 	p, err := s.rootPage(t)
 	for depth := 0; err == nil && !p.isLeaf(); depth++ {
@@ -161,7 +166,8 @@ func (s *snapshot) childPage(id uint64, depth int) (page, error) {
 	return p, err
 }
 
-// page returns a page with its overflow pages.
+// page returns page id with its overflow pages, from mapped memory. It returns an error if the
+// snapshot does not have the page, or its header is wrong.
 func (s *snapshot) page(id uint64) (page, error) {
 	pages := uint64(len(s.data)) / s.pageSize
 	if id < metaPages || id >= pages {
@@ -175,7 +181,8 @@ func (s *snapshot) page(id uint64) (page, error) {
 	return p[:size], nil
 }
 
-// scan visits the records of a tree. Their elements must have the given flags.
+// scan passes the records of a tree to visit, from key from on, until visit returns false. Their
+// elements must have the given flags. It returns [kv.ErrCorrupt] at the first damage.
 func (s *snapshot) scan(t tree, flags uint32, from []byte, visit func(key, value []byte) bool) error {
 	p, err := s.rootPage(t)
 	if err == nil {
@@ -194,7 +201,8 @@ type scan struct {
 	last  []byte // key visited last; nil before the first
 }
 
-// page visits the records on and below a page. It reports whether the scan continues.
+// page visits the records on and below a page, which is depth levels below the root. more is false
+// if visit has returned false, or after an error.
 func (s *scan) page(p page, depth int) (more bool, err error) {
 	if p.isLeaf() {
 		return s.leaf(p)
@@ -217,7 +225,8 @@ func (s *scan) page(p page, depth int) (more bool, err error) {
 	return true, nil
 }
 
-// leaf visits the records of a leaf. It returns an error if a key is not above the one before.
+// leaf visits the records of a leaf. more is false if visit has returned false, or after an error.
+// It returns an error if a key is not above the one before.
 func (s *scan) leaf(p page) (more bool, err error) {
 	n := 0
 	if s.from != nil {

@@ -31,10 +31,10 @@ func enterDir(path string) (leave func()) {
 	if err != nil {
 		return func() {} // the creation of the file will return the error
 	}
-	if ledgerfile.CanLock && ledgerfile.Lock(dir, true, 0, kv.ErrInUse) == nil {
+	if ledgerfile.CanLock && ledgerfile.Lock(dir, true, 0, kv.ErrInUse) == nil { // exclusive, without waiting
 		removeUnfinished(path)
 	}
-	_ = ledgerfile.Lock(dir, false, lockWait, kv.ErrInUse)
+	_ = ledgerfile.Lock(dir, false, lockWait, kv.ErrInUse) // a shared lock now
 	return func() { _ = dir.Close() }
 }
 
@@ -49,8 +49,8 @@ func removeUnfinished(dir string) {
 	}
 }
 
-// unfinishedName reports whether a name is one of [createTemp], and returns the final name that the
-// file was to get.
+// unfinishedName reports whether temp is a name of [createTemp], such as
+// .NAME.copy-123.sluice-unfinished, and returns NAME, the name that the file was to get.
 func unfinishedName(temp string) (name string, ok bool) {
 	rest, ok := strings.CutSuffix(temp, unfinished)
 	dot := strings.LastIndexByte(rest, '.')
@@ -62,9 +62,9 @@ func unfinishedName(temp string) (name string, ok bool) {
 	return rest[1:dot], err == nil && slices.Contains([]string{kindNew, kindCopy, kindCompact}, kind)
 }
 
-// removeIfUnused removes an unfinished file, unless it is open. After a crash between the hard link
-// and the removal of the temporary name, temp is a second name of a finished file. Then
-// removeIfUnused removes only that name.
+// removeIfUnused removes the unfinished file temp, unless a process has it open. After a crash
+// between the hard link and the removal of the temporary name, temp is a second name of the
+// finished file name. Then removeIfUnused removes only temp.
 func removeIfUnused(temp, name string) {
 	file, err := os.OpenFile(temp, os.O_RDWR, 0)
 	if err != nil {
@@ -75,6 +75,7 @@ func removeIfUnused(temp, name string) {
 	if err != nil {
 		return
 	}
+	// An open file is locked, so the exclusive lock fails.
 	finished, err := os.Stat(name)
 	if err == nil && os.SameFile(info, finished) || ledgerfile.Lock(file, true, 0, kv.ErrInUse) == nil {
 		_ = os.Remove(temp)

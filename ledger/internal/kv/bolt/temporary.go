@@ -42,7 +42,8 @@ func NewTemporary(dir string) *Temporary {
 	return &Temporary{dir: dir}
 }
 
-// open returns the file. If there is none, it creates one if create is true, and else returns nil.
+// open returns the open file of the store. If there is none yet, it creates one if create is true,
+// and otherwise returns nil and no error. It returns errTemporaryClosed after Close.
 func (t *Temporary) open(create bool) (*database, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -57,13 +58,13 @@ func (t *Temporary) open(create bool) (*database, error) {
 	if err != nil {
 		return nil, classify(ledgerfile.Renamed(err, displayName))
 	}
-	d, err := open(file.Name(), false, 0)
+	d, err := open(file.Name(), false, 0) // for writing; the size is not known
 	if err = errors.Join(err, file.Close()); err != nil {
 		err = errors.Join(err, os.Remove(file.Name()))
 		return nil, classify(ledgerfile.Renamed(err, displayName, file.Name()))
 	}
-	d.db.NoSync, d.db.NoFreelistSync, d.db.NoGrowSync = true, true, true
-	d.temp, d.path = file.Name(), displayName
+	d.db.NoSync, d.db.NoFreelistSync, d.db.NoGrowSync = true, true, true // nothing has to be durable
+	d.temp, d.path = file.Name(), displayName                            // errors show displayName
 	if os.Remove(file.Name()) != nil {
 		t.leftover = file.Name() // this system does not remove an open file
 	}
@@ -88,7 +89,8 @@ func (t *Temporary) View(fn func(kv.Reader) error) error {
 	return spillError(err, fromCaller)
 }
 
-// Update implements [kv.Store].
+// Update implements [kv.Store], except that it may commit the writes of fn in several transactions,
+// so that large updates need little memory.
 func (t *Temporary) Update(fn func(kv.Writer) error) (err error) {
 	t.writing.Lock()
 	defer t.writing.Unlock()
@@ -111,8 +113,10 @@ func (t *Temporary) Update(fn func(kv.Writer) error) (err error) {
 	return b.commit()
 }
 
-// spillError converts an error about damage of the file to one about a spill file. It does not
-// convert it if callers, the error of the caller's function, is such an error itself.
+// spillError converts [kv.ErrCorrupt] and [kv.ErrReplaced] to errTemporaryDamaged. It returns any
+// other error unchanged. callers is the error that the function of the caller has returned, or nil.
+// If callers is one of the two errors itself, err may be about another store, and is returned
+// unchanged.
 func spillError(err, callers error) error {
 	if errors.Is(err, kv.ErrCorrupt) || errors.Is(err, kv.ErrReplaced) {
 		if !errors.Is(callers, kv.ErrCorrupt) && !errors.Is(callers, kv.ErrReplaced) {
@@ -122,7 +126,7 @@ func spillError(err, callers error) error {
 	return err
 }
 
-// Size implements [kv.Store].
+// Size implements [kv.Store]. It returns 0 before the first Update.
 func (t *Temporary) Size() (int64, error) {
 	d, err := t.open(false)
 	if d == nil {
@@ -172,7 +176,8 @@ func (u unsealing) Get(bucket string, key []byte) ([]byte, error) {
 	return unseal(bucket, key, value)
 }
 
-// unseal checks and removes the checksum of a value.
+// unseal checks and removes the checksum of a value. It returns errTemporaryDamaged if the checksum
+// is wrong.
 func unseal(bucket string, key, value []byte) ([]byte, error) {
 	payload, err := wire.Unseal(bucket, key, value)
 	return payload, spillError(err, nil)
@@ -198,6 +203,7 @@ func (s sealing) Put(bucket string, key, value []byte) error {
 	if len(value) == 0 {
 		return errEmpty
 	}
+	// A copy, because Seal appends the checksum to it.
 	sealed := append(make([]byte, 0, len(value)+wire.SumLength), value...)
 	return s.to.Put(bucket, key, wire.Seal(bucket, key, sealed))
 }
