@@ -179,7 +179,7 @@ func (l *Ledger) recount(
 type tallier struct {
 	question *event.Question
 	at       map[privacy.Epsilon]*estimate.Counts // the counts so far, by ε
-	last     *estimate.Counts                     // the counts at the ε of the previous response; most responses have the same ε
+	last     *estimate.Counts                     // at the ε of the previous response, which most have in common
 }
 
 // add counts the response of the object with a name. It returns [errs.ErrCorrupt] for a response

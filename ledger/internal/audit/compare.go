@@ -131,9 +131,8 @@ func (a *auditor) compareBucket(r kv.Reader, bucket string, from []byte, left *i
 		return a.source.Scan(bucket, from, visit)
 	})
 	var fault error
-	// derived is the current record of the fold, and more reports whether there is one.
-	var derived keyValue
-	more := true
+	var derived keyValue // the current record of the fold
+	more := true         // there is such a record
 	// step continues with the next record of the fold.
 	step := func() {
 		if derived.key != nil {
@@ -146,7 +145,6 @@ func (a *auditor) compareBucket(r kv.Reader, bucket string, from []byte, left *i
 	}
 	step()
 	var sums wire.Sums
-
 	// missing reports the records that only the fold has: those below the key until, or all others
 	// if it is nil. It returns false if the limit is reached, and then sets next.
 	missing := func(until []byte) bool {
@@ -169,8 +167,7 @@ func (a *auditor) compareBucket(r kv.Reader, bucket string, from []byte, left *i
 			return false
 		}
 		if !more || !bytes.Equal(derived.key, key) {
-			// Records about the file itself follow from no event.
-			if !state.OfFile(bucket, key) {
+			if !state.OfFile(bucket, key) { // such a record follows from no event
 				a.compareRecord(bucket, key, value, nil)
 			}
 			return true
