@@ -63,6 +63,7 @@ func (r *openReservations) count(ctx context.Context, l *engine.Engine) (int, er
 		err := l.View(ctx, func(s *state.State) error {
 			end := min(s.Counters.Sales, r.seen+salesPerSnapshot)
 			more = end < s.Counters.Sales
+			// The iterator yields the numbers of the new sales, up to end.
 			err := r.update(s, func(yield func(uint64) bool) {
 				for n := r.seen + 1; n <= end && yield(n); n++ {
 				}

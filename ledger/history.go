@@ -143,6 +143,7 @@ func (l *Ledger) someEvents(ctx context.Context, from uint64, limit int) (events
 			full = len(events) == limit || size >= maxBatchBytes
 			return !full
 		})
+		// The scan has ended at the last stored event, which must be the last one of the log.
 		if next := from + uint64(len(events)); err == nil && fault == nil && !full && next <= s.Counters.Events {
 			fault = errs.Corrupt(nil, "event %d is missing", next)
 		}

@@ -96,6 +96,7 @@ func (l levels) Each(ctx context.Context, visit func(name string, at *state.Leve
 		}
 		r.free <- b
 	}
+	// The channel was closed before the end of the question, which only happens if ctx has ended.
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -233,6 +233,7 @@ func (l *Ledger) BuyersPage(
 			end, next = uint64(s.Counters.Buyers), 0
 		}
 		for number := after; number < end; number++ {
+			// Buyers are numbered from 1, so the first after the first number buyers is number+1.
 			b, err := s.Buyer(uint32(number) + 1)
 			if err != nil {
 				return err

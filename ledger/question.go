@@ -57,7 +57,8 @@ func defineQuestion(s *state.State, q api.Question, strict bool) (event.Change, 
 	return nil, err
 }
 
-// Questions yields all questions in the order of their definition.
+// Questions yields all questions in the order of their definition. If a record cannot be read, it
+// yields the error, and ends.
 func (l *Ledger) Questions(ctx context.Context) iter.Seq2[api.Question, error] {
 	read := func(ctx context.Context, p api.Page) (some []api.Question, next uint64, err error) {
 		err = l.engine.View(ctx, func(s *state.State) error {
