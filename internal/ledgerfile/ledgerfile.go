@@ -100,7 +100,8 @@ type OccupiedError struct {
 	Of   string // file whose companion it is; "" if it was recognized by its content
 }
 
-// Error implements error.
+// Error says what the file at Path is. An error without Path is about an empty path. If Of is set
+// and Kind is Ledger, the path leads to the very file that was to be copied.
 func (e *OccupiedError) Error() string {
 	switch {
 	case e.Path == "":

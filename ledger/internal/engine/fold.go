@@ -230,7 +230,8 @@ func (l *Engine) foldJournal(ctx context.Context, j journal.Journal) error {
 	return nil
 }
 
-// fold folds the groups of a part in the memtable, in one transaction.
+// fold folds the groups of a part in the memtable, in one transaction. It sets l.frontier to the
+// frontier after them. After an error the memtable and l.frontier are as before.
 func (l *Engine) fold(p *part) error {
 	err := l.Store.Update(func(w kv.Writer) error {
 		s, err := state.Begin(w, time.Time{}) // no clock is needed: each event has its own time

@@ -22,7 +22,8 @@ type LostError struct {
 	Host         string           // the host whose mark has that position
 }
 
-// Error describes which events are lost, and what the operator can do.
+// Error describes which events are lost, and what the operator can do. Either the journal ends
+// before the acknowledged position, or it has other events up to there.
 func (e *LostError) Error() string {
 	const then = "restore the database that has them; only if there is none, accept the loss (AcceptLoss): lost " +
 		"responses may then be drawn a second time"

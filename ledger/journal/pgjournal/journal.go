@@ -134,7 +134,8 @@ func (j *Journal) done(err error) error {
 // errClosed is the error of every call of a closed handle.
 var errClosed = fmt.Errorf("%w: close was called", journal.ErrStopped)
 
-// Close implements [journal.Journal.Close].
+// Close implements [journal.Journal.Close]. It ends the calls in progress, sends the last mark to
+// the other hosts, and closes all sessions.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	closed := errors.Is(j.refusal, errClosed)

@@ -94,7 +94,8 @@ func connectReason(err error) string {
 	return "the server, or a proxy in front of it, does not do what sslmode and the user's authentication require"
 }
 
-// refusalReason returns why a server refuses a connection, by its SQLSTATE.
+// refusalReason returns why a server refuses a connection: a fixed text for the SQLSTATE code of
+// its error, and the code.
 func refusalReason(code string) string {
 	reason := map[string]string{
 		"28P01": "the server refuses the password", "28000": "the server refuses the user",
