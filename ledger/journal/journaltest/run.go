@@ -724,8 +724,9 @@ func testTamper(t *testing.T, k Kind, how, call string) {
 	g.wantErr(nil, "a second Close", g.j.Close())
 }
 
-// testConcurrent appends, trims and claims while Read is in progress, and checks that Read still
-// returns the groups that were there. n chooses the group after which that happens, and the calls.
+// testConcurrent appends, trims and claims while Read is in progress. Read must still return all
+// groups that the journal had when it began. n chooses the group after which that happens, and the
+// calls.
 func testConcurrent(t *testing.T, k Kind) {
 	for n := 0; n < 8; n += k.step(3) {
 		g := newFixture(t, k)

@@ -311,8 +311,8 @@ func (s *journalDir) list() (segments []Segment, unfinished []string, err error)
 	return segments, unfinished, err
 }
 
-// highestTerm returns the highest term that a call of Put, Keep or Mark has left in the directory:
-// in the name of a key file, in the arguments of Keep, or in the mark.
+// highestTerm returns the highest term that a call has left in the directory: in the name of a key
+// file, in the arguments of the last Keep, or in the mark.
 func (s *journalDir) highestTerm() (term uint64, err error) {
 	segments, _, err := s.list()
 	term = max(s.mark.last.Term, s.kept.below.Term)

@@ -225,7 +225,7 @@ type view struct {
 	host     string           // the host that has claimed the journal last
 	known    bool             // a group ends at the requested position, or the journal begins there
 	segments []span           // the segments that are not trimmed, in order
-	bases    []base
+	bases    []base           // of all hosts that follow or had the journal
 }
 
 // span is a segment and the event after which it begins, as JSON of a row of the table of segments.
@@ -234,7 +234,8 @@ type span struct {
 	keyholder.Segment
 }
 
-// base is how far the base of a host reaches, as JSON in the result of viewSQL.
+// base is how far the ledger file of a host (its base) reaches, as the database knows it. It is
+// JSON in the result of viewSQL.
 type base struct {
 	Host    string
 	Events  uint64

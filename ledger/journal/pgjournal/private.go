@@ -62,8 +62,7 @@ func connectError(err error) error {
 }
 
 // connectReason returns why the connection failed, without any part of the connection string. It
-// chooses a fixed text by the type of the error: refused by the server, an error of the system or
-// of pgx, a timeout, an unknown host, an invalid certificate. The last text is for all others.
+// chooses a fixed text by the type of the error. The last text is for all errors of other types.
 func connectReason(err error) string {
 	if refusal, is := errors.AsType[*pgconn.PgError](err); is {
 		return refusalReason(refusal.Code)
