@@ -39,7 +39,8 @@ type companion struct {
 	kind   Kind
 }
 
-// companions returns all companions.
+// companions returns the companions of all kinds of files. [Companion] returns the first one of a
+// kind: for a Journal, the directory itself and not its temporary names.
 func companions() []companion {
 	return []companion{
 		{Ledger, ".key", SigningKey},
@@ -57,7 +58,8 @@ func companions() []companion {
 // are beside the file that it leads to.
 func Beside(path string, k Kind) string { return Companion(Real(path), k) }
 
-// Companion returns the path of a companion of a ledger's file, or, for the lock, of a token file.
+// Companion returns the path of the companion of kind k of the file at path. The file is that of a
+// ledger, or, for a TokensLock, a token file. If no companion has the kind, Companion returns path.
 func Companion(path string, k Kind) string {
 	for _, c := range companions() {
 		if c.kind == k {
@@ -67,7 +69,8 @@ func Companion(path string, k Kind) string {
 	return path
 }
 
-// Real returns path. If path is a symbolic link, Real returns the file that it leads to.
+// Real returns the file that path leads to, if path is a symbolic link that can be resolved
+// ([Resolve]). Otherwise it returns path.
 func Real(path string) string {
 	if info, err := os.Lstat(path); err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		return path
@@ -78,8 +81,8 @@ func Real(path string) string {
 	return path
 }
 
-// ServedAt returns the file of the ledger that is served at a default address, or "" if the address
-// is not a default address.
+// ServedAt returns the path of the file of the ledger that is served at an address, if that is a
+// default address: "unix:", the path of the file, ".sock". For any other address it returns "".
 func ServedAt(address string) string {
 	path, unix := strings.CutPrefix(address, "unix:")
 	db, beside := strings.CutSuffix(path, ".sock")
@@ -114,10 +117,11 @@ func (e *OccupiedError) Error() string {
 // a ledger, or take its place. path must be resolved ([Resolve]). The output may create path and
 // each directory that leads to it.
 //
-// as is the kind of the output: a token file may replace one, and a key, socket or other companion
-// may be in its place beside own. The files own are of ledgers that need not exist yet.
+// as is the kind of the output. The output may replace a file of the same kind. It may also be in
+// the place for a companion of that kind beside a file of own, or, if it is a token file, beside
+// any ledger. own are the files of the caller's ledgers, which need not exist yet.
 func CheckOutput(path string, as Kind, own ...string) error {
-	for at := path; ; at = filepath.Dir(at) {
+	for at := path; ; at = filepath.Dir(at) { // ends after the root, which is its own directory
 		if err := checkPlace(at, at == path, as, own); err != nil {
 			return err
 		}
@@ -141,11 +145,13 @@ func CheckOutput(path string, as Kind, own ...string) error {
 	return &OccupiedError{Path: path, Kind: found}
 }
 
-// checkPlace returns an error if path is the place of a companion of a ledger. last is whether path
-// is the output itself, not a directory that leads to it.
+// checkPlace returns an [*OccupiedError] if path is the place of a companion of a file that exists
+// or is in own, whether or not the companion exists. last means that path is the output itself, and
+// not a directory that leads to it. The output may be in such a place if the companion has the kind
+// as, and the file is in own or the output is a token file.
 func checkPlace(path string, last bool, as Kind, own []string) error {
 	for _, c := range companions() {
-		main, found := strings.CutSuffix(path, c.ending)
+		main, found := strings.CutSuffix(path, c.ending) // main is the file that path would be beside
 		if !found || !c.existsBeside(main, own) {
 			continue
 		}
@@ -157,7 +163,8 @@ func checkPlace(path string, last bool, as Kind, own []string) error {
 	return nil
 }
 
-// existsBeside reports whether main is a file that has such a companion.
+// existsBeside reports whether main is a file of the kind that has such a companion, so that a path
+// beside it is the place for one. The companion itself need not exist.
 func (c companion) existsBeside(main string, own []string) bool {
 	if c.of == Ledger && contains(own, main) {
 		return true
@@ -166,7 +173,7 @@ func (c companion) existsBeside(main string, own []string) bool {
 	return found == c.of || err != nil && !errors.Is(err, fs.ErrNotExist) // a file that cannot be read may have one
 }
 
-// contains reports whether a path is that of one of the files.
+// contains reports whether path is the resolved path of one of the files own.
 func contains(own []string, path string) bool {
 	for _, db := range own {
 		if resolved, err := Resolve(db); err == nil && resolved == path {
@@ -186,7 +193,7 @@ func NewLedger(path, own string) (string, error) {
 	if path == "" {
 		return "", &OccupiedError{}
 	}
-	if one, err := os.Stat(own); err == nil {
+	if one, err := os.Stat(own); err == nil { // also for another hard link to the file
 		if other, err := os.Stat(path); err == nil && os.SameFile(one, other) {
 			return "", &OccupiedError{Path: path, Kind: Ledger, Of: own}
 		}

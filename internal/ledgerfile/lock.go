@@ -8,10 +8,10 @@ import (
 // lockPoll is the interval between two attempts to lock a file.
 const lockPoll = 5 * time.Millisecond
 
-// Lock locks a file or a directory until its handle is closed. The lock is exclusive, or shared
+// Lock locks a file or a directory until its handle f is closed. The lock is exclusive, or shared
 // with other handles. If a lock of another handle, of any process, excludes this one for the whole
-// of wait, Lock returns inUse. A lock that f already has may be lost then. Without [CanLock], Lock
-// does nothing.
+// of wait, Lock returns the error inUse. Then f may have lost a lock that it had before. Lock tries
+// at least once, also if wait is 0. Without [CanLock], Lock does nothing.
 func Lock(f *os.File, exclusive bool, wait time.Duration, inUse error) error {
 	if !CanLock {
 		return nil

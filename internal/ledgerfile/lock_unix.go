@@ -11,7 +11,8 @@ import (
 // CanLock reports whether this system has locks of files.
 const CanLock = true
 
-// tryLock locks a file without waiting. It returns false if another handle excludes this one.
+// tryLock locks a file without waiting. It returns false and nil if the lock of another handle
+// excludes this one.
 func tryLock(f *os.File, exclusive bool) (locked bool, err error) {
 	how := syscall.LOCK_SH | syscall.LOCK_NB
 	if exclusive {

@@ -19,8 +19,9 @@ import (
 // head is the number of bytes of a file that are read to recognize it.
 const head = 4096
 
-// Recognize returns the kind of a file by its content. A directory is a Journal or Keys if it holds
-// one. Other directories, pipes and devices are Unknown.
+// Recognize returns the kind of a file by its content. It follows symbolic links. A directory is a
+// Journal or Keys if it has a file of one ([holds]). Other directories, pipes and devices are
+// Unknown. The error is one of finding, opening or reading the file.
 func Recognize(path string) (Kind, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -50,8 +51,9 @@ func Recognize(path string) (Kind, error) {
 	return recognizeText(begin[:n]), nil
 }
 
-// isDatabase reports whether a file begins like one of bbolt: with two pages that have the magic
-// number. The page size depends on the system. One of the pages may be damaged.
+// isDatabase reports whether a file begins like one of bbolt. Its first two pages have the magic
+// number after a page header. One of them may be damaged, so one is enough. The second page begins
+// where the page size says, which depends on the system that created the file.
 func isDatabase(file io.ReaderAt) bool {
 	const magic, headerSize = 0xED0CDAED, 16
 	for _, page := range []int64{0, 4 << 10, 8 << 10, 16 << 10, 64 << 10} {
@@ -66,7 +68,8 @@ func isDatabase(file io.ReaderAt) bool {
 	return false
 }
 
-// recognizeText returns the kind of a file by its first bytes.
+// recognizeText returns the kind of a file by its first bytes, at most [head] of them. A byte order
+// mark, and white space before a known prefix, are ignored.
 func recognizeText(begin []byte) Kind {
 	begin = bytes.TrimPrefix(begin, []byte("\ufeff"))
 	text := bytes.TrimLeftFunc(begin, unicode.IsSpace)
@@ -100,8 +103,8 @@ func recognizeText(begin []byte) Kind {
 // LockText is the content of the lock of a token file, by which the lock is recognized.
 const LockText = "sluice token lock\n"
 
-// isSecret reports whether a file is a truth or noise key: 32 random bytes, or a line of
-// hexadecimal digits. 32 bytes of text are not random.
+// isSecret reports whether a file is a truth or noise key: 32 random bytes, or a line with an even
+// number of hexadecimal digits, from 32 to 2048. 32 bytes of text do not count as random.
 func isSecret(content []byte) bool {
 	const size, least, most = 32, 32, 2048 // least and most are numbers of digits
 	digits := strings.TrimRight(string(content), "\r\n")
@@ -117,7 +120,8 @@ func isText(content []byte) bool {
 	return utf8.Valid(content) && !bytes.ContainsFunc(content, isBinary)
 }
 
-// isTokens reports whether a text begins like a token file.
+// isTokens reports whether a text begins like a token file: as JSON with an object whose first key
+// is "tokens". The end may be missing.
 func isTokens(text []byte) bool {
 	in := json.NewDecoder(bytes.NewReader(text))
 	for _, want := range []json.Token{json.Delim('{'), "tokens"} {
@@ -128,7 +132,8 @@ func isTokens(text []byte) bool {
 	return true
 }
 
-// holds returns the kind of a directory: a journal, the keys of journals, or Unknown.
+// holds returns Journal or Keys if a directory has a file of that kind under a name of such files.
+// Otherwise it returns Unknown, also if the directory cannot be read. It reads at most 1000 names.
 func holds(path string) Kind {
 	dir, err := os.Open(path)
 	if err != nil {

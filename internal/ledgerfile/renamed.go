@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// Renamed returns err with path in place of the temporary name of a file. The temporary name no
-// longer exists when a person reads the error. temps are the forms in which err may name the
-// temporary file, the longest first. Without temps, the temporary name is the path of the
-// [fs.PathError] that err wraps. If err is nil, Renamed returns nil.
+// Renamed returns an error like err, with path in place of the temporary name of a file. The
+// temporary name no longer exists when a person reads the error. temps are the forms in which err
+// may name the temporary file, the longest first. Without temps, the temporary name is the path of
+// the [fs.PathError] that err wraps. If err is nil, Renamed returns nil. If the text of err has no
+// temporary name, Renamed returns err.
 //
 // The text of the result has path in place of each temporary name. [errors.As] finds an
 // [fs.PathError] or [os.LinkError] with path, and every other error unchanged.
@@ -49,6 +50,7 @@ func (r *renamedError) Error() string {
 	if errors.As(r.err, &link) && r.rename(link.Old) == r.path {
 		text = strings.ReplaceAll(text, link.Error(), link.Op+" "+r.path+": "+link.Err.Error())
 	}
+	// An error of renaming names both files, which are the same now.
 	return strings.ReplaceAll(r.rename(text), r.path+" "+r.path, r.path)
 }
 
@@ -63,7 +65,9 @@ func (r *renamedError) rename(text string) string {
 // Unwrap returns the error with the temporary names.
 func (r *renamedError) Unwrap() error { return r.err }
 
-// As finds errors with paths, with the path in place of the temporary names.
+// As implements the method that [errors.As] calls. If target is for an [fs.PathError] or an
+// [os.LinkError] and the error wraps one, As sets target to a copy of it with the path in place of
+// the temporary names. For any other target it returns false, and errors.As continues with Unwrap.
 func (r *renamedError) As(target any) bool {
 	switch target := target.(type) {
 	case **fs.PathError:
@@ -88,7 +92,8 @@ func (r *renamedError) As(target any) bool {
 	return false
 }
 
-// cause returns the error of the system without the name of the file.
+// cause returns the error inside the [fs.PathError] that err wraps: the error of the system,
+// without the name of the file. If err wraps none, cause returns err.
 func cause(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {

@@ -21,10 +21,10 @@ type Options struct {
 // File is the new content of a file, under a temporary name in the same directory. Commit replaces
 // the file. Errors name the file to be replaced, not the temporary one ([Renamed]).
 type File struct {
-	new     *os.File
-	path    string // of the file to be replaced, without symbolic links
-	root    *os.Root
-	temp    string // name of the temporary file in root
+	new     *os.File // the temporary file; nil before createTemp
+	path    string   // of the file to be replaced, without symbolic links
+	root    *os.Root // the directory of both
+	temp    string   // name of the temporary file in root
 	options Options
 	done    bool // committed or discarded
 	// renameNew is [RenameNew]. A test replaces it to simulate a system without it.
@@ -32,7 +32,8 @@ type File struct {
 }
 
 // Create begins to write the file that path names. It follows symbolic links, including those to
-// files that do not exist.
+// files that do not exist. The file itself does not change before [File.Commit]. The caller must
+// call Commit or [File.Discard].
 //
 // It returns an error if the existing file is not a regular file, or if its owner cannot be kept.
 // It also does so if the file has several hard links, because only one of them would lead to the
@@ -83,8 +84,9 @@ func (f *File) renamed(err error) error {
 // base returns the name of the file in its directory.
 func (f *File) base() string { return filepath.Base(f.path) }
 
-// old returns the info of the file to be replaced, or nil if it does not exist. It returns an error
-// if the file must not be replaced.
+// old returns the info of the file to be replaced, or nil and nil if it does not exist. It returns
+// an error if the file must not be replaced: it is [fs.ErrExist] with Options.New, or the file is
+// not regular, or has several hard links.
 func (f *File) old() (fs.FileInfo, error) {
 	info, err := f.root.Lstat(f.base())
 	switch {
@@ -103,7 +105,8 @@ func (f *File) old() (fs.FileInfo, error) {
 	return info, nil
 }
 
-// check returns why the file must not be replaced, or nil.
+// check returns why the file must not be replaced, or nil. It is called by Create, and again by
+// Commit, because the file may have changed in between.
 func (f *File) check() error {
 	if _, err := f.old(); err != nil {
 		return err
@@ -114,14 +117,16 @@ func (f *File) check() error {
 	return nil
 }
 
-// createTemp creates the temporary file.
+// createTemp creates the temporary file, with a random name in the directory of the file. At first
+// only its owner can read it.
 func (f *File) createTemp() (err error) {
 	f.temp = "." + f.base() + "." + rand.Text()[:12] + f.options.Suffix
 	f.new, err = f.root.OpenFile(f.temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	return err
 }
 
-// dress sets the owner and the mode of the new file.
+// dress gives the new file the owner and the mode of the file to be replaced. If there is none, it
+// sets Options.Mode.
 func (f *File) dress() error {
 	old, err := f.old()
 	if err != nil {
@@ -133,7 +138,7 @@ func (f *File) dress() error {
 	return f.new.Chmod(f.options.Mode)
 }
 
-// Keep gives a new file the owner and the mode of another one.
+// Keep gives a new file f the owner, the group and the mode of another one.
 func Keep(f *os.File, of fs.FileInfo) error {
 	if err := keepOwner(f, of); err != nil {
 		return err
@@ -172,12 +177,13 @@ func (f *File) commit() error {
 	if err != nil {
 		return err
 	}
-	return TrySyncDir(f.root.Name())
+	return TrySyncDir(f.root.Name()) // makes the new name durable
 }
 
-// link gives the new file its name, unless that name exists. It tries a hard link, then a rename
-// that does not replace a file, then reserve. Not every file system has hard links, and not every
-// system has such a rename.
+// link gives the new file its name, unless that name exists: then it returns [fs.ErrExist]. It
+// tries a hard link, then a rename that does not replace a file, then [File.reserve]. Not every
+// file system has hard links, and not every system has such a rename. After a hard link, Discard
+// removes the temporary name.
 func (f *File) link() error {
 	err := f.root.Link(f.temp, f.base())
 	if err == nil || errors.Is(err, fs.ErrExist) {
@@ -194,8 +200,9 @@ func (f *File) link() error {
 	return f.reserve()
 }
 
-// reserve gives the new file its name by replacing an empty file that reserves the name. A crash
-// may leave the empty file; an error does not.
+// reserve gives the new file its name, unless that name exists: then it returns [fs.ErrExist]. It
+// creates an empty file, which reserves the name, and replaces that by the new file. A crash may
+// leave the empty file; an error does not.
 func (f *File) reserve() error {
 	reserved, err := f.root.OpenFile(f.base(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -211,21 +218,22 @@ func (f *File) reserve() error {
 	return err
 }
 
-// Discard removes the new content if it was not committed. After Commit, or a first call, it does
-// nothing.
+// Discard removes the temporary file if it was not committed. After Commit, or a first call, it
+// does nothing.
 func (f *File) Discard() {
 	if f == nil || f.done {
 		return
 	}
 	f.done = true
 	if f.new != nil {
-		_ = f.new.Close() // fails if it was closed before
-		_ = f.root.Remove(f.temp)
+		_ = f.new.Close()         // fails if it was closed before
+		_ = f.root.Remove(f.temp) // fails if it was renamed
 	}
 	_ = f.root.Close()
 }
 
-// Write replaces the content of the file that path names.
+// Write replaces the content of the file that path names, or creates the file. When it returns nil,
+// the new content is durable. Errors are those of [Create] and [File.Commit].
 func Write(path string, content []byte, o Options) error {
 	f, err := Create(path, o)
 	if err != nil {

@@ -27,6 +27,7 @@ func Resolve(path string) (string, error) {
 		if err == nil {
 			return resolveExisting(path, info)
 		}
+		// The file is missing, so path is a link to a missing file, or a new name in a directory.
 		if !errors.Is(err, fs.ErrNotExist) {
 			return "", err
 		}
@@ -34,7 +35,7 @@ func Resolve(path string) (string, error) {
 		if dir == "" {
 			dir = "."
 		}
-		if name == "" {
+		if name == "" { // path ends with a separator: it names a directory
 			return "", err
 		}
 		if dir, err = filepath.EvalSymlinks(dir); err != nil {
@@ -55,8 +56,9 @@ func Resolve(path string) (string, error) {
 	return "", &fs.PathError{Op: "open", Path: path, Err: errors.New("too many symbolic links")}
 }
 
-// resolveExisting resolves the name of an existing file. It returns an error for a file without a
-// name of its own, such as the pipe of /dev/stdout.
+// resolveExisting returns the absolute path, without symbolic links, of the existing file at path.
+// info is what [os.Stat] returned for path. It returns an error for a file without a name of its
+// own, such as the pipe of /dev/stdout: the resolved path then leads to no file, or another one.
 func resolveExisting(path string, info fs.FileInfo) (string, error) {
 	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -71,7 +73,7 @@ func resolveExisting(path string, info fs.FileInfo) (string, error) {
 	return resolved, nil
 }
 
-// absolute returns the absolute form of a path without symbolic links.
+// absolute returns the absolute and clean form of a path that has no symbolic links.
 func absolute(path string) (string, error) {
 	path, err := Absolute(path)
 	return filepath.Clean(path), err
@@ -97,7 +99,8 @@ func Absolute(path string) (string, error) {
 	return dir + string(filepath.Separator) + path, nil // not cleaned: link/.. is not the current directory
 }
 
-// SyncDir makes the names in a directory durable. Not every system and file system supports this.
+// SyncDir makes the names in a directory durable, such as that of a file that was just created or
+// renamed. Not every file system supports this. On Windows, SyncDir does nothing.
 func SyncDir(path string) error {
 	if runtime.GOOS == "windows" {
 		return nil // a directory cannot be opened for syncing there
@@ -109,8 +112,9 @@ func SyncDir(path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// TrySyncDir is [SyncDir], but returns nil if the directory cannot be synced. It returns an error
-// if the directory cannot be opened.
+// TrySyncDir is [SyncDir], but returns nil if the file system does not support or permit syncing
+// the directory. It returns other errors of syncing, and an error if the directory cannot be
+// opened.
 func TrySyncDir(path string) error {
 	err := SyncDir(path)
 	at, is := errors.AsType[*fs.PathError](err)

@@ -55,7 +55,7 @@ func ListenUnix(path string) (_ net.Listener, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w (a Unix socket's path has at most about 100 bytes)", err)
 	}
-	l.SetUnlinkOnClose(false)
+	l.SetUnlinkOnClose(false) // it would remove the name in dir; unixListener removes path
 	info, err := os.Lstat(made)
 	if err = errors.Join(err, os.Chmod(made, 0o600), os.Rename(made, path)); err != nil {
 		return nil, errors.Join(err, l.Close())
@@ -63,8 +63,9 @@ func ListenUnix(path string) (_ net.Listener, err error) {
 	return &unixListener{UnixListener: l, path: path, info: info}, nil
 }
 
-// abandoned returns nil if path does not exist, or is the socket of a server that has died.
-// Otherwise it returns an error.
+// abandoned returns nil if path does not exist, or is the socket of a server that has died: such a
+// socket refuses connections. It returns a [*SocketError] if a server listens, or if path is not a
+// socket. To find out, it connects to the socket.
 func abandoned(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -83,6 +84,7 @@ func abandoned(path string) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return nil
 	}
+	// Any other error of Dial does not show that the server has died.
 	return &SocketError{path, true, "another server listens on this socket"}
 }
 
@@ -91,9 +93,10 @@ func abandoned(path string) error {
 // path.
 const lockWait = 10 * time.Second
 
-// lockSocket locks the directory of a socket, so that no other server takes or releases a path in
-// it concurrently. Nothing is written. If directories cannot be locked on this system, lockSocket
-// does nothing.
+// lockSocket locks the directory of the socket at path, so that no other server takes or releases a
+// path in it concurrently. It waits for the lock for [lockWait], and then returns a [*SocketError].
+// The caller must call unlock. Nothing is written. If directories cannot be locked on this system,
+// nothing is locked.
 func lockSocket(path string) (unlock func(), err error) {
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
@@ -116,13 +119,13 @@ type unixListener struct {
 	once sync.Once
 }
 
-// Close implements [net.Listener].
+// Close implements [net.Listener]. The first call also removes the socket.
 func (l *unixListener) Close() error {
 	l.once.Do(l.remove)
 	return l.UnixListener.Close()
 }
 
-// remove removes the socket, but not another one that has replaced it.
+// remove removes the socket at the listener's path, but not another one that has replaced it.
 func (l *unixListener) remove() {
 	unlock, err := lockSocket(l.path)
 	if err != nil {

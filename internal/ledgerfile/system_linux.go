@@ -22,7 +22,8 @@ func Identity(path string) (string, error) {
 	return fmt.Sprintf("%d@%d.%09d", s.Ino, s.Btime.Sec, s.Btime.Nsec), nil
 }
 
-// RenameNew renames a file. It returns an error if the new name exists.
+// RenameNew renames a file without replacing another one. It returns an [os.ErrExist] if the new
+// name exists, and an [errors.ErrUnsupported] if the file system has no such rename.
 func RenameNew(from, to string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
 	if errors.Is(err, unix.EINVAL) { // the file system does not support such a rename

@@ -9,7 +9,8 @@ import (
 	"syscall"
 )
 
-// keepOwner gives a file the owner and the group of another one.
+// keepOwner gives a file f the owner and the group of another one, if they differ. It does nothing
+// if the system does not report them.
 func keepOwner(f *os.File, of fs.FileInfo) error {
 	now, err := f.Stat()
 	if err != nil {
@@ -26,7 +27,7 @@ func keepOwner(f *os.File, of fs.FileInfo) error {
 	return nil
 }
 
-// links returns the number of hard links of a file.
+// links returns the number of hard links of a file, or 1 if the system does not report it.
 func links(info fs.FileInfo) uint64 {
 	if s, known := info.Sys().(*syscall.Stat_t); known {
 		return uint64(s.Nlink)
@@ -34,7 +35,8 @@ func links(info fs.FileInfo) uint64 {
 	return 1
 }
 
-// statIdentity is [Identity] by device and inode.
+// statIdentity returns the identity of a file ([Identity]) made of its device and inode numbers, or
+// "" if the system does not report them.
 func statIdentity(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {

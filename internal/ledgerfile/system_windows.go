@@ -28,7 +28,8 @@ func Identity(path string) (string, error) {
 	return fmt.Sprint(s.CreationTime.Nanoseconds()), nil
 }
 
-// RenameNew renames a file. It returns an error if the new name exists.
+// RenameNew renames a file without replacing another one. It returns an error if the new name
+// exists.
 func RenameNew(from, to string) error {
 	source, err := syscall.UTF16PtrFromString(from)
 	if err != nil {

@@ -64,7 +64,7 @@ type Position struct {
 	Root   tlog.Hash // of the tree over them; all zero without events
 }
 
-// String returns the number of events and the beginning of the root, for people.
+// String returns the number of events and the first four bytes of the root, for people.
 func (p Position) String() string { return fmt.Sprintf("%d events (root %x…)", p.Events, p.Root[:4]) }
 
 // HeldError is returned by [Journal.Trim] if not everything is destroyed yet. The journal is sound
@@ -118,8 +118,8 @@ type Group struct {
 	Cut bool
 }
 
-// Fits reports whether a group is valid: it has records, and as many events are between its
-// positions.
+// Fits reports whether the number of records of a group is positive, and is the difference of its
+// positions. It does not check the roots.
 func (g Group) Fits() bool {
 	return len(g.Records) > 0 && g.After.Events > g.Before.Events &&
 		g.After.Events-g.Before.Events == uint64(len(g.Records))

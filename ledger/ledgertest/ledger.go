@@ -44,7 +44,7 @@ func With(t testing.TB, s Settings) *Ledger {
 	m.Draws = s.Draws
 	l := &Ledger{Clock: NewClock(s.Origin.Created), Memory: m, t: t, options: s.Options}
 	l.Reopen()
-	t.Cleanup(func() { _ = l.Close() }) // only once there is a ledger to close
+	t.Cleanup(func() { _ = l.Close() }) // after Reopen, which may fail the test: then there is no ledger
 	return l
 }
 

@@ -23,9 +23,9 @@ type Memory struct {
 
 	store   *kv.Memory
 	mu      sync.Mutex
-	readers int
-	writer  bool
-	fault   error // the error with which commits fail
+	readers int   // number of ledgers that are open for reading
+	writer  bool  // a ledger is open for writing
+	fault   error // the error with which commits fail; nil for none
 	late    bool  // commits fail only after their changes are stored
 }
 
@@ -62,14 +62,15 @@ func OpenApart(path string, o ledger.Options) (*ledger.Ledger, error) {
 	return ledger.Open(withBackend(request.Backend{Apart: true}), path, o)
 }
 
-// create creates a ledger in a store or, if that is nil, in a file.
+// create creates a ledger in a store or, if s is nil, in a new file at path.
 func (o Origin) create(path string, s kv.Store) error {
 	o = o.withDefaults()
 	ctx := withBackend(request.Backend{Store: s, Created: o.Created})
 	return ledger.Create(ctx, path, ledger.CreateOptions{Currency: o.Currency, LogKey: o.LogKey})
 }
 
-// withBackend returns a context that makes the ledger use a backend.
+// withBackend returns a context by which [ledger.Create] and [ledger.Open] use a backend in place
+// of a file and random draws, for the fields of it that are set.
 func withBackend(b request.Backend) context.Context {
 	return request.WithBackend(context.Background(), b)
 }
@@ -101,14 +102,16 @@ func (m *Memory) Fail(err error) { m.setFault(err, false) }
 // ends that.
 func (m *Memory) FailLate(err error) { m.setFault(err, true) }
 
-// setFault sets the error of commits, and whether their changes are stored all the same.
+// setFault sets the error with which commits fail, and whether their changes are stored before that
+// (late).
 func (m *Memory) setFault(err error, late bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.fault, m.late = err, late
 }
 
-// faults returns the errors of a commit before and after its changes are stored.
+// faults returns the errors of a commit: before for one that fails before its changes are stored,
+// after for one that fails when they are stored. At most one of them is not nil.
 func (m *Memory) faults() (before, after error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -121,7 +124,8 @@ func (m *Memory) faults() (before, after error) {
 	return m.fault, nil
 }
 
-// acquire opens the memory, for a reader or for the only writer.
+// acquire opens the memory for a reader, or for the only writer if reads is false. It returns
+// [api.ErrInUse] if it is open for writing, or if a writer wants it while it is open for reading.
 func (m *Memory) acquire(reads bool) (*session, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -134,11 +138,11 @@ func (m *Memory) acquire(reads bool) (*session, error) {
 	return &session{Memory: m.store, memory: m, reads: reads}, nil
 }
 
-// release closes the memory for a reader or the writer.
+// release closes the memory for a reader, or for the writer if reads is false.
 func (m *Memory) release(reads bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.writer = false; reads {
+	if m.writer = false; reads { // while a reader has it open, there is no writer
 		m.readers--
 	}
 }
@@ -157,7 +161,8 @@ func (s *session) Close() error {
 	return nil
 }
 
-// Update implements [kv.Store]. A transaction that wrote nothing is no commit, and does not fail.
+// Update implements [kv.Store]. It fails with the error of Fail or FailLate, if one is set. A
+// transaction that wrote nothing is no commit, and does not fail.
 func (s *session) Update(fn func(kv.Writer) error) error {
 	before, after := s.memory.faults()
 	wrote := false

@@ -14,10 +14,10 @@ import (
 // to copy a Log.
 type Log struct {
 	hashes []tlog.Hash // of the tree, in the order of [tlog.StoredHashIndex]
-	at     uint64
+	at     uint64      // number of records
 }
 
-// read implements [tlog.HashReader] for the log's tree.
+// read returns the hashes of the log's tree at some indexes, as a [tlog.HashReaderFunc].
 func (l *Log) read(at []int64) (found []tlog.Hash, err error) {
 	for _, i := range at {
 		found = append(found, l.hashes[i])
@@ -34,7 +34,8 @@ func (l *Log) End() journal.Position {
 	return journal.Position{Events: l.at, Root: root}
 }
 
-// Group adds records to the log, and returns them as a group.
+// Group adds records to the log, and returns them as a group under a term. Before is where the log
+// ended, After is where it ends now. Cut is false.
 func (l *Log) Group(term uint64, records ...[]byte) journal.Group {
 	g := journal.Group{Term: term, Before: l.End(), Records: records}
 	for _, r := range records {
@@ -51,6 +52,7 @@ func (l *Log) Group(term uint64, records ...[]byte) journal.Group {
 // Undo removes the last records from the log. The parameter is their number.
 func (l *Log) Undo(records int) {
 	l.at -= uint64(records)
+	// The hashes of a smaller tree are the first ones of those of a larger tree.
 	l.hashes = l.hashes[:tlog.StoredHashCount(int64(l.at))]
 }
 
@@ -63,7 +65,8 @@ func Equal(a, b journal.Group) bool {
 		slices.EqualFunc(a.Records, b.Records, bytes.Equal)
 }
 
-// isRejected reports whether an error is a [journal.ErrRejected].
+// isRejected reports whether an error wraps [journal.ErrRejected].
 func isRejected(err error) bool { return errors.Is(err, journal.ErrRejected) }
 
+// isHeld reports whether an error wraps a [*journal.HeldError].
 func isHeld(err error) bool { return errors.As(err, new(*journal.HeldError)) }

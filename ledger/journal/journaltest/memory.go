@@ -21,11 +21,11 @@ type Memory struct {
 	mu     sync.Mutex
 	begin  journal.Position
 	groups []journal.Group
-	term   uint64
-	host   string // of the newest claim
-	fault  func(context.Context, Call) error
-	bases  map[string]uint64 // how many events a host has folded
-	grown  chan struct{}     // closed when there is more to read
+	term   uint64                            // of the newest claim; 0 before the first one
+	host   string                            // of the newest claim
+	fault  func(context.Context, Call) error // set by Inject; nil for none
+	bases  map[string]uint64                 // how many events a host has folded
+	grown  chan struct{}                     // closed when there is more to read
 }
 
 // Call is a call of a journal in memory that is about to be executed.
@@ -71,7 +71,9 @@ func (m *Memory) end() journal.Position {
 	return m.begin
 }
 
-// groupsUpTo returns the number of groups up to a position. Errors: ErrTrimmed, ErrLost, ErrForked.
+// groupsUpTo returns the number of groups in the journal that end at a position or before. The
+// position must be where a group ends, or where the journal begins. Otherwise the error is
+// ErrTrimmed if it is before the begin, ErrLost if it is after the end, ErrForked in between.
 func (m *Memory) groupsUpTo(at journal.Position) (int, error) {
 	if at.Events < m.begin.Events {
 		return 0, fmt.Errorf("%w: it begins with %v, after the requested %v", journal.ErrTrimmed, m.begin, at)
@@ -101,7 +103,8 @@ type handle struct {
 func (h *handle) Name() string { return h.in.name }
 
 // call runs the injected fault, and then do unless the fault returned an error. do runs under the
-// lock.
+// lock. The error is that of a closed or stopped handle, of ctx, of the fault, or of do. An error
+// of the fault stops the handle, except where [Memory.Inject] says otherwise.
 func (h *handle) call(ctx context.Context, c Call, do func() error) error {
 	h.in.mu.Lock()
 	defer h.in.mu.Unlock()
@@ -120,7 +123,8 @@ func (h *handle) call(ctx context.Context, c Call, do func() error) error {
 	return err
 }
 
-// injected runs the injected fault and returns its error. It releases the lock during that.
+// injected runs the injected fault and returns its error, or nil if there is no fault. It releases
+// the lock during that, because the fault may wait for other calls.
 func (h *handle) injected(ctx context.Context, c Call) error {
 	fault := h.in.fault
 	if fault == nil {
@@ -131,7 +135,8 @@ func (h *handle) injected(ctx context.Context, c Call) error {
 	return fault(ctx, c)
 }
 
-// ready returns an error if the handle was closed or has stopped, or if ctx has ended.
+// ready returns a [journal.ErrStopped] if the handle was closed or has stopped, and a
+// [journal.ErrRejected] if ctx has ended. The lock is held.
 func (h *handle) ready(ctx context.Context) error {
 	if h.refusal != nil {
 		return h.refusal
@@ -197,14 +202,14 @@ func (h *handle) Trim(ctx context.Context, through journal.Position) error {
 		if h.term == 0 || h.term != h.in.term {
 			return journal.ErrFenced
 		}
-		if through.Events < h.in.begin.Events {
+		if through.Events < h.in.begin.Events { // it was trimmed before
 			return nil
 		}
 		n, err := h.in.groupsUpTo(through)
 		if err != nil {
 			return err
 		}
-		for host, events := range h.in.bases {
+		for host, events := range h.in.bases { // events is how many the host has folded
 			if host != h.host && events < through.Events {
 				why := fmt.Errorf("host %q has folded only %d events", host, events)
 				return &journal.HeldError{Through: h.in.begin, Wanted: through, Reason: why}
@@ -223,7 +228,7 @@ func (m *Memory) wake() {
 
 // Await implements [journal.Follower].
 func (h *handle) Await(ctx context.Context, after journal.Position) error {
-	for {
+	for { // a closed handle, or a context that has ended, makes more return an error
 		grown, err := h.more(ctx, after)
 		if grown == nil || err != nil {
 			return err
@@ -235,8 +240,9 @@ func (h *handle) Await(ctx context.Context, after journal.Position) error {
 	}
 }
 
-// more returns nil if the journal has groups after a position. Otherwise it returns a channel that
-// is closed when a group is appended.
+// more returns nil and nil if the journal has groups after a position. If it ends at the position,
+// more returns a channel that is closed when a group is appended, or a handle is closed. If it ends
+// before, the error is ErrLost.
 func (h *handle) more(ctx context.Context, at journal.Position) (grown chan struct{}, err error) {
 	h.in.mu.Lock()
 	defer h.in.mu.Unlock()
@@ -258,7 +264,7 @@ func (h *handle) Folded(ctx context.Context, through journal.Position) error {
 		return err
 	}
 	if _, err := h.in.groupsUpTo(through); err != nil {
-		delete(h.in.bases, h.host)
+		delete(h.in.bases, h.host) // the host counts as one that has no groups
 		return err
 	}
 	h.in.bases[h.host] = through.Events
@@ -285,7 +291,8 @@ func (h *handle) Read(ctx context.Context, after journal.Position) iter.Seq2[jou
 	}
 }
 
-// next returns the group after a position; ok is false if there is none.
+// next returns the group that begins at a position; ok is false if the journal ends there. The
+// error is that of [handle.ready] or [Memory.groupsUpTo].
 func (h *handle) next(ctx context.Context, at journal.Position) (g journal.Group, ok bool, err error) {
 	h.in.mu.Lock()
 	defer h.in.mu.Unlock()

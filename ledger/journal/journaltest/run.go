@@ -49,7 +49,7 @@ type Medium struct {
 	Fold func(through journal.Position)
 }
 
-// Run tests a kind of journal. Each test has journals of its own.
+// Run tests a kind of journal in subtests of t. Each subtest has journals of its own.
 func Run(t *testing.T, k Kind) {
 	for _, c := range []struct {
 		name string
@@ -67,7 +67,8 @@ func Run(t *testing.T, k Kind) {
 	}
 }
 
-// step returns the stride through similar cases: brief for a Brief kind, else 1.
+// step returns the step of a loop over similar cases: the argument for a Brief kind, which then
+// tries fewer of them, and 1 for any other.
 func (k Kind) step(brief int) int {
 	if k.Brief {
 		return brief
@@ -79,14 +80,14 @@ func (k Kind) step(brief int) int {
 type fixture struct {
 	*testing.T
 	medium Medium
-	j      journal.Journal
-	log    Log
-	term   uint64
-	begin  journal.Position
-	groups []journal.Group
+	j      journal.Journal  // the present handle
+	log    Log              // of all groups that were appended, also those that were trimmed
+	term   uint64           // of the last claim
+	begin  journal.Position // where the journal must begin
+	groups []journal.Group  // that the journal must have
 }
 
-// newFixture creates a journal that begins after a few events, and claims it.
+// newFixture creates a journal that begins after two events, and claims it.
 func newFixture(t *testing.T, k Kind) *fixture {
 	t.Helper()
 	g := &fixture{T: t}
@@ -108,7 +109,8 @@ func (g *fixture) open() {
 	g.Cleanup(func() { g.j.Close() })
 }
 
-// claim claims the journal, which must raise the term and return the right end.
+// claim claims the journal. The term must be higher than before, and the end must be that of the
+// log.
 func (g *fixture) claim() {
 	g.Helper()
 	term, end, err := g.j.Claim(g.Context())
@@ -129,7 +131,7 @@ func (g *fixture) reopen() {
 	g.claim()
 }
 
-// add appends a group of texts.
+// add appends a group whose records are texts. cut is Cut of the group.
 func (g *fixture) add(cut bool, records ...string) {
 	g.Helper()
 	var all [][]byte
@@ -139,7 +141,8 @@ func (g *fixture) add(cut bool, records ...string) {
 	g.append(cut, all...)
 }
 
-// append appends a group, and records that the journal must have it.
+// append appends a group, and records in the fixture that the journal must have it. cut is Cut of
+// the group. An error fails the test.
 func (g *fixture) append(cut bool, records ...[]byte) {
 	g.Helper()
 	group := g.log.Group(g.term, records...)
@@ -150,7 +153,7 @@ func (g *fixture) append(cut bool, records ...[]byte) {
 	g.groups = append(g.groups, stored(group))
 }
 
-// fill appends n groups.
+// fill appends n groups of two records each. Each fourth one has Cut.
 func (g *fixture) fill(n int) {
 	g.Helper()
 	for i := range n {
@@ -181,7 +184,8 @@ func (g *fixture) advancing(ctx context.Context, j journal.Journal,
 	}
 }
 
-// read returns all groups after a position.
+// read returns all groups of the present handle after a position, and the error with which Read
+// ended.
 func (g *fixture) read(after journal.Position) (all []journal.Group, err error) {
 	for group, err := range g.advancing(g.Context(), g.j, after) {
 		if err != nil {
@@ -192,7 +196,8 @@ func (g *fixture) read(after journal.Position) (all []journal.Group, err error) 
 	return all, nil
 }
 
-// trimmed records that the groups up to a position are no longer in the journal.
+// trimmed records in the fixture that the groups up to a position are no longer in the journal. It
+// does not call the journal.
 func (g *fixture) trimmed(through journal.Position) {
 	for len(g.groups) > 0 && g.groups[0].After.Events <= through.Events {
 		g.groups = g.groups[1:]
@@ -200,7 +205,8 @@ func (g *fixture) trimmed(through journal.Position) {
 	g.begin = through
 }
 
-// trim trims the journal up to a position, which other hosts have folded before.
+// trim trims the journal up to a position. Before that, it makes other hosts report the position as
+// folded, if the journal waits for hosts.
 func (g *fixture) trim(through journal.Position) {
 	g.Helper()
 	g.fold(through)
@@ -210,7 +216,8 @@ func (g *fixture) trim(through journal.Position) {
 	g.trimmed(through)
 }
 
-// check reads the journal from every position at which a group ends.
+// check reads the journal from where it begins, and from every position at which a group ends. The
+// groups must be those of the fixture.
 func (g *fixture) check() {
 	g.Helper()
 	at := g.begin
@@ -245,7 +252,8 @@ func (g *fixture) wantErr(want error, call string, err error) {
 	}
 }
 
-// unappended returns a valid group for a call that must not append it.
+// unappended returns a group that continues the log, for a call that must not append it. The log
+// does not change.
 func (g *fixture) unappended(term uint64) journal.Group {
 	group := g.log.Group(term, []byte("never"))
 	g.log.Undo(1)
@@ -293,7 +301,7 @@ func testName(t *testing.T, k Kind) {
 // testEmpty checks Read on a journal without groups, and the first append to it.
 func testEmpty(t *testing.T, k Kind) {
 	g := newFixture(t, k)
-	check := func() {
+	check := func() { // the journal begins after event 2, and ends there
 		g.check()
 		g.wantReadErr(otherRoot(g.begin), journal.ErrForked)
 		g.wantReadErr(journal.Position{Events: 1}, journal.ErrLost)
@@ -310,7 +318,7 @@ func testEmpty(t *testing.T, k Kind) {
 func testOrder(t *testing.T, k Kind) {
 	g := newFixture(t, k)
 	g.fill(11)
-	for range 2 {
+	for range 2 { // before and after the journal is opened again
 		g.check()
 		g.wantReadErr(journal.Position{Events: g.begin.Events - 1}, journal.ErrLost)
 		g.wantReadErr(journal.Position{Events: g.log.at + 1}, journal.ErrLost)
@@ -322,14 +330,15 @@ func testOrder(t *testing.T, k Kind) {
 	}
 }
 
-// testRecords checks records of any bytes, and that journal and caller share no memory.
+// testRecords checks that records may be empty and have any bytes, and that journal and caller
+// share no memory.
 func testRecords(t *testing.T, k Kind) {
 	g := newFixture(t, k)
 	g.add(false, "", "\x00", "", "\xff\xff", string(make([]byte, 1<<12)))
 	g.add(false, "")
 	mine := []byte("mine")
 	g.append(false, mine)
-	copy(mine, "gone")
+	copy(mine, "gone") // Append must not keep the memory of its caller
 	g.check()
 	found, err := g.read(g.begin)
 	if err != nil {
@@ -377,14 +386,15 @@ func testRejected(t *testing.T, k Kind) {
 	g.reopen()
 }
 
-// testLarge checks groups of up to Kind.Large bytes.
+// testLarge checks groups of up to Kind.Large bytes. The first has many small records and a large
+// one, the second only a large one. A trim then removes the first and keeps the second.
 func testLarge(t *testing.T, k Kind) {
 	g := newFixture(t, k)
 	big := make([]byte, k.Large/2)
 	random := rand.NewChaCha8([32]byte{1})
 	_, _ = random.Read(big)
 	many := make([][]byte, 1000)
-	for i := range many {
+	for i := range many { // of seven different lengths, one of which is 0
 		many[i] = big[i : i+len(big)/3/len(many)*(i%7)/3]
 	}
 	g.add(false, "small")
@@ -398,8 +408,8 @@ func testLarge(t *testing.T, k Kind) {
 	g.reopen()
 }
 
-// testTrim checks Trim to each position, to positions that are invalid, and to positions that were
-// trimmed before.
+// testTrim checks Trim to each position at which a group ends, in one or two steps. It also checks
+// Trim to invalid positions, which must change nothing, and to positions that were trimmed before.
 func testTrim(t *testing.T, k Kind) {
 	const groups = 7
 	for n := 0; n < groups; n += k.step(3) {
@@ -433,7 +443,8 @@ func testTrim(t *testing.T, k Kind) {
 	}
 }
 
-// testHeld trims up to positions that no other host has folded.
+// testHeld checks that Trim returns a HeldError for positions that no other host has folded, and
+// destroys nothing after the position that they have folded.
 func testHeld(t *testing.T, k Kind) {
 	g := newFixture(t, k)
 	if g.medium.Fold == nil {
@@ -456,8 +467,9 @@ func testHeld(t *testing.T, k Kind) {
 	g.reopen()
 }
 
-// wantHeld calls Trim with a position that must be held back at most, or earlier. It returns up to
-// where everything is destroyed. Nothing else has changed.
+// wantHeld calls Trim up to the position wanted. Trim must return a HeldError, and must not have
+// destroyed anything after the position most. wantHeld returns up to where everything is destroyed,
+// as the HeldError says.
 func (g *fixture) wantHeld(wanted, most journal.Position) journal.Position {
 	g.Helper()
 	var held *journal.HeldError
@@ -468,7 +480,7 @@ func (g *fixture) wantHeld(wanted, most journal.Position) journal.Position {
 	return held.Through
 }
 
-// testTrimAll trims everything, and continues.
+// testTrimAll checks that a journal from which everything was trimmed can be used further.
 func testTrimAll(t *testing.T, k Kind) {
 	g := newFixture(t, k)
 	for range 3 {
@@ -494,7 +506,8 @@ func testCut(t *testing.T, k Kind) {
 	g.reopen()
 }
 
-// testReopen closes and opens the journal between appends, also without a claim.
+// testReopen closes and opens the journal between appends. It also checks a handle without a claim,
+// which can read and settle, but neither append nor trim.
 func testReopen(t *testing.T, k Kind) {
 	g := newFixture(t, k)
 	for i := range 6 {
@@ -512,7 +525,8 @@ func testReopen(t *testing.T, k Kind) {
 	}
 }
 
-// testContext checks that calls with an ended context return its error and change nothing.
+// testContext checks that calls with an ended context return its error and change nothing. A Read
+// whose context ends must end after the group that it is returning.
 func testContext(t *testing.T, k Kind) {
 	g := newFixture(t, k)
 	g.fill(3)
@@ -580,8 +594,10 @@ func testUncertain(t *testing.T, k Kind) {
 	}
 }
 
-// uncertain makes an append fail, opens the journal again, and checks the outcome. If Append has
-// returned an outcome, it must be right.
+// uncertain makes an append fail, opens the journal again, and checks that it has the group whole
+// or not at all. If Append has returned nil or ErrRejected, the journal must be as that says.
+// landed is the argument of Medium.Break, cut is Cut of the group, large means a group of some 300
+// KB.
 func (g *fixture) uncertain(landed, cut, large bool) {
 	g.Helper()
 	records := [][]byte{[]byte("perhaps")}
@@ -592,7 +608,7 @@ func (g *fixture) uncertain(landed, cut, large bool) {
 	group.Cut = cut
 	g.medium.Break(landed)
 	appended := g.j.Append(g.Context(), group)
-	if known := appended == nil || isRejected(appended); !known {
+	if known := appended == nil || isRejected(appended); !known { // the handle must have stopped
 		g.wantRefused(journal.ErrStopped)
 	}
 	if err := g.j.Close(); err != nil {
@@ -631,7 +647,9 @@ func testTerms(t *testing.T, k Kind) {
 	g.reopen()
 }
 
-// testTwo checks two handles of one journal: a claim either fences the other handle, or fails.
+// testTwo checks two handles of one journal. For a Shared kind, the claim of one handle fences the
+// other one, in both directions. For any other kind, the second handle or its claim must fail with
+// ErrInUse, and the first handle continues.
 func testTwo(t *testing.T, k Kind) {
 	g := newFixture(t, k)
 	g.add(false, "of the first")
@@ -667,7 +685,8 @@ func testTwo(t *testing.T, k Kind) {
 	g.check()
 }
 
-// testTampered changes the journal in all ways that Medium.Tamper has.
+// testTampered runs testTamper for each way that Medium.Tamper has, and each call that must notice
+// it.
 func testTampered(t *testing.T, k Kind) {
 	if newFixture(t, k).medium.Tamper == nil {
 		t.Log("Medium.Tamper is nil: changes by other processes are not tested")
@@ -682,7 +701,8 @@ func testTampered(t *testing.T, k Kind) {
 	}
 }
 
-// testTamper changes a journal in one way before a call.
+// testTamper changes a journal in the way how of Medium.Tamper. Then the call ("Append", "Trim" or
+// "Close") must return ErrReplaced, and so must Close after it. A second Close must return nil.
 func testTamper(t *testing.T, k Kind, how, call string) {
 	g := newFixture(t, k)
 	g.fill(3)
@@ -697,7 +717,8 @@ func testTamper(t *testing.T, k Kind, how, call string) {
 	g.wantErr(nil, "a second Close", g.j.Close())
 }
 
-// testConcurrent appends, trims and claims while Read is in progress.
+// testConcurrent appends, trims and claims while Read is in progress, and checks that Read still
+// returns the groups that were there. n chooses the group after which that happens, and the calls.
 func testConcurrent(t *testing.T, k Kind) {
 	for n := 0; n < 8; n += k.step(3) {
 		g := newFixture(t, k)
@@ -732,7 +753,9 @@ func testConcurrent(t *testing.T, k Kind) {
 	}
 }
 
-// trimDuringRead trims groups that a Read in progress has not returned yet.
+// trimDuringRead trims everything after a Read has returned its first group. The Read must end with
+// ErrLost. If ahead is true, it may first return the groups that it has read ahead: some of them,
+// or all and then end without an error.
 func (g *fixture) trimDuringRead(ahead bool) {
 	g.Helper()
 	g.fill(3)
@@ -754,7 +777,8 @@ func (g *fixture) trimDuringRead(ahead bool) {
 	}
 }
 
-// testFollow checks a follower that reads what another handle appends.
+// testFollow checks the methods of a follower: that it reads what another handle appends, and which
+// errors Await, Folded and Head return.
 func testFollow(t *testing.T, k Kind) {
 	g := newFixture(t, k)
 	if _, can := g.j.(journal.Follower); !can {
@@ -788,7 +812,8 @@ func testFollow(t *testing.T, k Kind) {
 	g.wantErr(journal.ErrStopped, "Head after Close", err)
 }
 
-// wantAwaited checks that Await waits for groups, which the follower then reads.
+// wantAwaited checks that Await returns only when a group is appended, and that the follower then
+// reads that group.
 func (g *fixture) wantAwaited(f journal.Follower) {
 	g.Helper()
 	at := g.log.End()
@@ -816,7 +841,8 @@ func (g *fixture) wantAwaited(f journal.Follower) {
 	}
 }
 
-// testWalk runs random calls in random order, and checks the journal at the end.
+// testWalk runs random calls in random order, and checks the journal at the end. The log of the
+// test has the seed.
 func testWalk(t *testing.T, k Kind) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))

@@ -19,11 +19,11 @@ import (
 // directory is a [Holder] that stores everything in a directory of this host.
 type directory struct {
 	path string
-	lock *os.File
+	lock *os.File // locked until it is closed
 
 	mu       sync.Mutex
 	closed   bool
-	journals map[string]*journalDir
+	journals map[string]*journalDir // by the name of the journal; opened by their first call
 }
 
 // OpenDirectory opens a holder in a directory, which it creates if it does not exist. Until Close,
@@ -62,7 +62,7 @@ func OpenDirectory(path string) (Holder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the keys in %s: %w", path, err)
 	}
-	err = ledgerfile.Lock(held, true, 0, journal.ErrInUse)
+	err = ledgerfile.Lock(held, true, 0, journal.ErrInUse) // exclusive, without waiting
 	if err == nil {
 		_, err = held.WriteAt([]byte(lockText), 0)
 	}
@@ -80,7 +80,7 @@ const lockText = "sluice keys lock\n"
 // the directory again. If the directory existed, its parent may be unreadable for this user,
 // because another user created both. Then the directory is used without a flush.
 func makeFolder(path string, flush func(dir string) error) error {
-	_, missing := os.Stat(path)
+	_, missing := os.Stat(path) // not nil if the directory does not exist yet
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return err
 	}
@@ -143,8 +143,9 @@ func (d *directory) Seen(ctx context.Context, journal string) (highest Mark, ter
 	return highest, term, err
 }
 
-// with runs do on the directory of a journal, which it opens at the first call. Only one call runs
-// at a time.
+// with runs do on the directory of the journal with this name, which it opens at the first call.
+// Only one call runs at a time. It returns an error without running do if the name is invalid, ctx
+// has ended, or the holder is closed.
 func (d *directory) with(ctx context.Context, name string, do func(*journalDir) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -170,12 +171,13 @@ func (d *directory) with(ctx context.Context, name string, do func(*journalDir) 
 
 // journalDir is the directory of one journal.
 type journalDir struct {
-	path, journal string
-	kept          kept
-	mark          *markFile
+	path, journal string    // journal is its name
+	kept          kept      // as in the file of that name
+	mark          *markFile // the file of the marks, which stays open
 }
 
-// kept has the arguments of the last effective call of Keep.
+// kept has the arguments of the last effective call of Keep: the keys of all segments older than
+// below are destroyed, except those of live.
 type kept struct {
 	below Segment
 	live  []Segment
@@ -186,8 +188,9 @@ func (k kept) isDestroyed(s Segment) bool {
 	return s.Compare(k.below) < 0 && !slices.Contains(k.live, s)
 }
 
-// openJournalDir opens the directory of a journal. It destroys unfinished key files, and dead keys
-// that a crash has left.
+// openJournalDir opens the directory of a journal, and creates it if it does not exist. A crash may
+// have left unfinished files, and keys that the last Keep should have destroyed: openJournalDir
+// destroys them.
 func openJournalDir(path, journal string) (*journalDir, error) {
 	if err := makeFolder(path, ledgerfile.TrySyncDir); err != nil {
 		return nil, err
@@ -215,12 +218,13 @@ const (
 // file returns the path of the key file of a segment.
 func (s *journalDir) file(of Segment) string { return filepath.Join(s.path, of.String()+keySuffix) }
 
-// put implements [Holder.Put] for one journal.
+// put implements [Holder.Put] for one journal. It does nothing but a flush if the same key is
+// stored already.
 func (s *journalDir) put(of Segment, k Key) error {
 	if of.Number == 0 {
 		return fmt.Errorf("%w: segment %v", errInvalid, of)
 	}
-	switch had, err := s.get(of); {
+	switch had, err := s.get(of); { // had is the stored key, if there is one
 	case err == nil && had == k:
 		return ledgerfile.TrySyncDir(s.path) // an earlier call may have failed after the rename
 	case err == nil:
@@ -228,6 +232,7 @@ func (s *journalDir) put(of Segment, k Key) error {
 	case errors.Is(err, ErrDestroyed) || !errors.Is(err, ErrNoKey):
 		return err
 	}
+	// There is no key yet.
 	return ledgerfile.Write(s.file(of), keyFile(s.journal, of, k), ledgerfile.Options{Suffix: newSuffix})
 }
 
@@ -246,7 +251,7 @@ func (s *journalDir) get(of Segment) (k Key, err error) {
 	return parseKey(text, s.journal, of)
 }
 
-// keep implements [Holder.Keep] for one journal. It makes the decision durable before it destroys
+// keep implements [Holder.Keep] for one journal. It stores the arguments durably before it destroys
 // keys, so that openJournalDir can finish after a crash.
 func (s *journalDir) keep(below Segment, live []Segment) error {
 	if below.Compare(s.kept.below) < 0 {
@@ -262,13 +267,14 @@ func (s *journalDir) keep(below Segment, live []Segment) error {
 	return s.sweep()
 }
 
-// sweep destroys the keys that are dead, and unfinished files.
+// sweep destroys the files of keys that the last Keep has destroyed, and unfinished files. When it
+// returns nil, their removal is durable.
 func (s *journalDir) sweep() error {
 	segments, others, err := s.list()
 	if err != nil {
 		return err
 	}
-	destroyed := others
+	destroyed := others // an unfinished file may have a key, too
 	for _, of := range segments {
 		if s.kept.isDestroyed(of) {
 			destroyed = append(destroyed, s.file(of))
@@ -285,7 +291,8 @@ func (s *journalDir) sweep() error {
 	return ledgerfile.TrySyncDir(s.path)
 }
 
-// list returns the segments that have a key file, and the paths of unfinished files.
+// list returns the segments that have a key file, and the paths of unfinished files. It returns
+// [errs.ErrCorrupt] if the name of a key file is not that of a segment.
 func (s *journalDir) list() (segments []Segment, unfinished []string, err error) {
 	entries, err := os.ReadDir(s.path)
 	for _, e := range entries {
@@ -302,7 +309,8 @@ func (s *journalDir) list() (segments []Segment, unfinished []string, err error)
 	return segments, unfinished, err
 }
 
-// highestTerm returns the highest term of any call.
+// highestTerm returns the highest term that a call of Put, Keep or Mark has left in the directory:
+// in the name of a key file, in the arguments of Keep, or in the mark.
 func (s *journalDir) highestTerm() (term uint64, err error) {
 	segments, _, err := s.list()
 	term = max(s.mark.last.Term, s.kept.below.Term)

@@ -33,9 +33,11 @@ func sealed(journal, magic string, fields []byte) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Update(crc32.Checksum([]byte(journal), castagnoli), castagnoli, b))
 }
 
-// unsealed checks the magic and the checksum of a file, and returns a decoder of its fields.
+// unsealed checks the magic and the checksum of a file of the journal with this name, and returns a
+// decoder of the fields. It returns [errs.ErrVersion] if only the last byte of the magic is another
+// one, because that is the version. It returns [errs.ErrCorrupt] for any other difference.
 func unsealed(name, magic string, b []byte) (*wire.Decoder, error) {
-	n := len(b) - 4
+	n := len(b) - 4 // without the checksum
 	if n < len(magic) || string(b[:len(magic)-1]) != magic[:len(magic)-1] {
 		return nil, fmt.Errorf("%w: the file does not begin with %q", errs.ErrCorrupt, magic)
 	}
@@ -92,19 +94,21 @@ func takeKept(d *wire.Decoder) (k kept) {
 	return k
 }
 
-// encoded returns the encoding of fields by the function put.
+// encoded returns the bytes that the function put writes for some fields.
 func encoded[T any](put func(*wire.Encoder, T), fields T) []byte {
 	e := &wire.Encoder{}
 	put(e, fields)
 	return e.Buf
 }
 
-// keyFile returns the content of a key file.
+// keyFile returns the content of the key file of a segment, for the journal with this name.
 func keyFile(name string, s Segment, k Key) []byte {
 	return sealed(name, keyMagic, append(encoded(putSegment, s), k[:]...))
 }
 
-// parseKey decodes a key file, which must be the one of a segment.
+// parseKey returns the key in the text of a key file of the journal with this name. It returns
+// [errs.ErrCorrupt] if the file is damaged, or is that of another segment, and the errors of
+// [unsealed].
 func parseKey(text []byte, name string, of Segment) (k Key, err error) {
 	d, err := unsealed(name, keyMagic, text)
 	if err != nil {
@@ -118,7 +122,8 @@ func parseKey(text []byte, name string, of Segment) (k Key, err error) {
 	return k, d.Done()
 }
 
-// readKept reads the file of the last Keep. Without a file, nothing was destroyed.
+// readKept reads the file with the arguments of the last Keep for the journal with this name. If
+// the file does not exist, it returns the zero kept: no key was destroyed.
 func readKept(path, name string) (k kept, err error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -134,7 +139,8 @@ func readKept(path, name string) (k kept, err error) {
 	return takeKept(d), d.Done()
 }
 
-// shred overwrites a file with zeros, flushes and unlinks it.
+// shred overwrites a file with zeros, flushes it, and then unlinks it. If it cannot overwrite the
+// file, it does not unlink it either, so that a later call tries again.
 func shred(path string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -171,7 +177,8 @@ type markFile struct {
 	flushed time.Time // the time of the last flush
 }
 
-// openMark opens the file of the marks, and creates it if it does not exist.
+// openMark opens the file of the marks of the journal with this name, and reads the last mark. It
+// creates the file if it does not exist.
 func openMark(path, name string) (m *markFile, err error) {
 	m = &markFile{name: name, path: path, slot: -1}
 	_, err = os.Stat(path)
@@ -194,11 +201,13 @@ func openMark(path, name string) (m *markFile, err error) {
 	return m, nil
 }
 
-// read finds the last mark. One of the two slots may be damaged by a power failure.
+// read sets m.last and m.slot to the higher of the marks in the two slots. It leaves them unchanged
+// if none was written yet. One slot may be damaged by a power failure, and is then ignored. If both
+// are damaged, or if one has another version, read returns an error.
 func (m *markFile) read() error {
-	var torn error
+	var torn error // of a damaged slot
 	for slot := range int64(markSlots) {
-		b := make([]byte, markSize)
+		b := make([]byte, markSize) // the file may end before the second slot; then b stays zero
 		n, err := m.file.ReadAt(b, slot*markSpace)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
@@ -221,7 +230,8 @@ func (m *markFile) read() error {
 	return nil
 }
 
-// parseMark decodes a slot.
+// parseMark decodes the mark in the text of a slot, for the journal with this name. It returns the
+// errors of [unsealed].
 func parseMark(text []byte, name string) (m Mark, err error) {
 	d, err := unsealed(name, markMagic, text)
 	if err != nil {
@@ -230,8 +240,10 @@ func parseMark(text []byte, name string) (m Mark, err error) {
 	return takeMark(d), d.Done()
 }
 
-// record writes a mark over the older one, if it is higher than the last. It flushes the file at
-// most once every markFlush.
+// record writes a mark over the older one of the two, if it is higher than the last. Otherwise it
+// writes nothing. It flushes the file at most once every [markFlush], so that a crash of the
+// machine can undo the marks of about that time ([Holder.Mark]). It returns [errs.ErrReplaced] if
+// the file was replaced ([markFile.check]).
 func (m *markFile) record(mark Mark) error {
 	if mark.Compare(m.last) <= 0 {
 		return m.check()
@@ -253,8 +265,8 @@ func (m *markFile) record(mark Mark) error {
 	return nil
 }
 
-// check returns [errs.ErrReplaced] unless the path still leads to the open file. A mark in another
-// file would be lost.
+// check returns [errs.ErrReplaced] unless the path still leads to the open file. A mark that is
+// written to a file without that path is not found when the directory is opened again.
 func (m *markFile) check() error {
 	now, err := os.Stat(m.path)
 	if err != nil {

@@ -52,7 +52,8 @@ func (s Segment) Compare(other Segment) int {
 // String returns the term and the number with a dot between them.
 func (s Segment) String() string { return fmt.Sprintf("%d.%d", s.Term, s.Number) }
 
-// parseSegment parses the result of [Segment.String], and rejects any other text.
+// parseSegment parses the result of [Segment.String]. It returns an errInvalid for any other text,
+// also for one with the same numbers, such as "07.2".
 func parseSegment(text string) (s Segment, err error) {
 	term, number, _ := strings.Cut(text, ".")
 	s.Term, err = strconv.ParseUint(term, 10, 64)

@@ -47,6 +47,8 @@ func Mutual(own tls.Certificate, authority *x509.CertPool) *tls.Config {
 // Requests and answers have the version of this protocol in the header Sluice-Keyholder.
 func Handler(h Holder) http.Handler {
 	mux := http.NewServeMux()
+	// handle registers a request. do decodes the body, calls h, and returns the body of the answer.
+	// An error is answered with its status ([statusOf]) and its text.
 	handle := func(pattern string, do func(r *http.Request, journal string, body []byte) (answer []byte, err error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set(versionHeader, version)
@@ -129,7 +131,8 @@ func takeKey(d *wire.Decoder) (k Key) {
 	return k
 }
 
-// decoded returns the fields of a body, which must contain nothing else.
+// decoded decodes a body with the function take. It returns an errInvalid if the body is too short,
+// or has more bytes than take reads.
 func decoded[T any](body []byte, take func(*wire.Decoder) T) (fields T, err error) {
 	d := &wire.Decoder{Rest: body}
 	fields = take(d)
@@ -139,8 +142,10 @@ func decoded[T any](body []byte, take func(*wire.Decoder) T) (fields T, err erro
 	return fields, nil
 }
 
-// verified passes on only requests with a verified certificate and the version of this protocol.
-// The version is checked because bodies of version 1 are JSON, which could be misread as fields.
+// verified returns a handler that passes on to next only requests with a certificate that the
+// server has verified and with the version of this protocol. It answers others with 403 Forbidden
+// and 400 Bad Request. The version is checked because bodies of version 1 are JSON, which could be
+// misread as fields.
 func verified(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -162,7 +167,7 @@ func statuses() map[int]error {
 	}
 }
 
-// statusOf returns the HTTP status of an error.
+// statusOf returns the HTTP status of an error: one of [statuses], or 500 for every other error.
 func statusOf(err error) int {
 	if errors.Is(err, ErrDestroyed) { // checked first, because it is an ErrNoKey, too
 		return http.StatusGone
@@ -177,7 +182,7 @@ func statusOf(err error) int {
 
 // remote is the [Holder] of another host, which serves it by [Handler].
 type remote struct {
-	name, base string
+	name, base string // the name for people, and the URL
 	client     http.Client
 }
 
@@ -192,6 +197,7 @@ func Dial(name, base string, c *tls.Config) (Holder, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig, transport.Proxy = c.Clone(), nil
 	transport.ForceAttemptHTTP2 = false // with HTTP/2, all calls would share one connection, and wait if it hangs
+	// A map that is empty and not nil: otherwise the transport still negotiates HTTP/2.
 	transport.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
 	transport.IdleConnTimeout = time.Minute
 	return &remote{name: name, base: strings.TrimSuffix(base, "/"), client: http.Client{
@@ -248,8 +254,10 @@ func (r *remote) Seen(ctx context.Context, journal string) (highest Mark, term u
 	return s.highest, s.term, err
 }
 
-// call sends a request, and returns the body of the answer. It maps HTTP statuses to the errors of
-// holders.
+// call sends a request about a journal to the other host, and returns the body of the answer. what
+// is the end of the path, such as "keys/7.2". For a status that [statuses] lists, the error wraps
+// the error of that status, such as [ErrNoKey]. An answer without the version of this protocol is
+// an error, because it may be that of another server.
 func (r *remote) call(ctx context.Context, method, journal, what string, body []byte) (answer []byte, err error) {
 	if err := checkName(journal); err != nil {
 		return nil, err
@@ -266,7 +274,7 @@ func (r *remote) call(ctx context.Context, method, journal, what string, body []
 	defer response.Body.Close()
 	answer, err = io.ReadAll(io.LimitReader(response.Body, mostBody))
 	switch spoken := response.Header.Get(versionHeader); {
-	case err != nil:
+	case err != nil: // the body could not be read
 	case spoken != version:
 		err = fmt.Errorf("the answer %s is of version %.20q of the protocol, not %s: %.200q", response.Status, spoken,
 			version, bytes.TrimSpace(answer))

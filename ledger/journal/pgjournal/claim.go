@@ -68,15 +68,19 @@ func (j *Journal) Claim(ctx context.Context) (term uint64, end journal.Position,
 	return term, end, err
 }
 
-// claim tries to take the journal until it succeeds, because the current writer may begin segments
-// concurrently. The caller must hold the writing lock.
+// claim takes the journal for this handle, and records the end that it found with the key holders.
+// The current writer may begin segments concurrently, which makes an attempt fail with errMoved.
+// Then claim tries again, with the marks that the hosts have recorded since. It gives up after
+// [mostTries] attempts during which no segment was begun, or when ctx ends. The caller must hold
+// the writing lock.
 func (j *Journal) claim(ctx context.Context) error {
-	j.writer.close() // from here on, statements of an earlier term can be in progress in the database only
+	j.writer.close() // so that this handle sends no more statements of an earlier term
 	j.writer, j.segment, j.fresh = nil, nil, nil
 	seen, err := j.askMarks(ctx)
 	if err != nil {
 		return err
 	}
+	// begun is the counter of segments that take has read, before the one of the previous try.
 	for tries, before := 1, uint64(0); ; tries++ {
 		begun, err := j.take(ctx, seen)
 		if err == nil {
@@ -92,7 +96,7 @@ func (j *Journal) claim(ctx context.Context) error {
 			}
 		}
 	}
-	j.number = 0
+	j.number = 0 // segments are numbered within a term
 	if j.sender == nil {
 		j.startMarkSender()
 	}
@@ -107,8 +111,9 @@ const mostTries = 20
 var errMoved = errors.New("the journal is gone, or was changed concurrently, or the session has lost its settings; " +
 	poolMode)
 
-// orMoved returns errMoved in place of err, if the key of a segment is destroyed because the
-// segment was trimmed concurrently.
+// orMoved returns errMoved if err says that the key of the segment id is destroyed, and the journal
+// no longer has that segment: it was trimmed concurrently, and the caller can try again. It returns
+// err unchanged in all other cases. If it cannot read the journal, it adds that error to err.
 func (j *Journal) orMoved(ctx context.Context, id keyholder.Segment, err error) error {
 	if !errors.Is(err, keyholder.ErrDestroyed) {
 		return err
@@ -123,8 +128,12 @@ func (j *Journal) orMoved(ctx context.Context, id keyholder.Segment, err error) 
 	return fmt.Errorf("%w: %w", errMoved, err)
 }
 
-// take takes the journal, if this host can continue it, and returns how many segments were begun
-// before. If another one was begun since, it returns errMoved, because this host may lack its key.
+// take makes one attempt to take the journal, if this host can continue it. seen is what the hosts
+// have recorded about the journal. It returns the counter of segments that were begun and of cuts,
+// as it was when the attempt began.
+//
+// It returns errMoved if the counter has changed since, because this host may lack the key of a new
+// segment. On success j.writer, j.term and j.end are set.
 func (j *Journal) take(ctx context.Context, seen []answer[acknowledged]) (begun uint64, err error) {
 	v, err := j.readView(ctx, journal.Position{})
 	if err != nil {
@@ -134,7 +143,7 @@ func (j *Journal) take(ctx context.Context, seen []answer[acknowledged]) (begun 
 	if err != nil {
 		return 0, err
 	}
-	for _, s := range v.segments {
+	for _, s := range v.segments { // key also stores on this host a copy of each key that it lacks
 		if _, err := j.key(ctx, s.Segment); err != nil {
 			return v.begun, j.orMoved(ctx, s.Segment, err)
 		}
@@ -160,14 +169,15 @@ type acknowledged struct {
 	term uint64         // the highest term of any call
 }
 
-// askMarks asks all hosts what they have recorded about the journal. Only this host must answer.
+// askMarks asks all hosts what they have recorded about the journal, and returns the answers of
+// those that can be reached. It returns an error only if the key holder of this host fails.
 func (j *Journal) askMarks(ctx context.Context) (all []answer[acknowledged], err error) {
 	for i, a := range ask(ctx, patience, j.holders(),
 		func(ctx context.Context, h keyholder.Holder) (a acknowledged, err error) {
 			a.mark, a.term, err = h.Seen(ctx, j.Name())
 			return a, err
 		}) {
-		if i == 0 && a.err != nil {
+		if i == 0 && a.err != nil { // the first one is this host
 			return nil, a.err
 		}
 		if a.err == nil {
@@ -177,14 +187,17 @@ func (j *Journal) askMarks(ctx context.Context) (all []answer[acknowledged], err
 	return all, nil
 }
 
-// checkLoss returns a [*LostError] if the journal holds less than was acknowledged. With
-// [Options.AcceptLoss] for the end of the journal, it returns true instead.
+// checkLoss compares the marks that the hosts have recorded with the journal. It returns false and
+// nil if the journal has everything that was acknowledged. If it lacks something, checkLoss returns
+// a [*LostError]. If [Options.AcceptLoss] is the end of the journal, it then returns true and nil
+// instead.
 func (j *Journal) checkLoss(ctx context.Context, v view, seen []answer[acknowledged]) (accept bool, err error) {
 	for _, host := range seen {
 		m := host.found.mark
 		if m.Term == 0 || m.Term < v.conceded || m.Position.Events < v.begin.Events {
 			continue // no mark; or the loss was accepted; or it was trimmed, so bases have it
 		}
+		// This view also shows whether a group ends at the mark.
 		at, err := j.readView(ctx, m.Position)
 		if err != nil {
 			return false, err
@@ -201,7 +214,12 @@ func (j *Journal) checkLoss(ctx context.Context, v view, seen []answer[acknowled
 	return accept, nil
 }
 
-// raise raises the term in the database, which makes this handle the writer.
+// raise raises the term in the database above the present one and above highest, which makes this
+// handle the writer. It returns errMoved, and has changed nothing, if a segment was begun since the
+// view v, or if the journal is gone, or if the session has lost its settings.
+//
+// accept means that the operator accepts a loss: then marks of lower terms do not count any more,
+// and the journal must still end where v shows.
 func (j *Journal) raise(ctx context.Context, v view, highest uint64, accept bool) error {
 	var term uint64
 	var end journal.Position
@@ -223,9 +241,12 @@ func (j *Journal) raise(ctx context.Context, v view, highest uint64, accept bool
 const releaseEvery = 250 * time.Millisecond
 
 // releaseBlockers ends the sessions of hosts that hang inside a transaction that blocks the session
-// pid. A host that stopped between BEGIN and COMMIT locks the head of the journal. The server rolls
-// its transaction back, so a late COMMIT changes nothing. That host then resolves the outcome of
-// its append as usual. It works in the background until the returned function is called.
+// of the server process pid. It works in the background, every [releaseEvery], until the returned
+// function is called.
+//
+// A host that stopped between BEGIN and COMMIT locks the head of the journal. The server rolls its
+// transaction back, so a late COMMIT changes nothing. That host then resolves the outcome of its
+// append as usual.
 func (j *Journal) releaseBlockers(ctx context.Context, pid int32) (over func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup

@@ -25,10 +25,10 @@ func (j *Journal) Await(ctx context.Context, after journal.Position) error {
 			return err
 		case v.end.Events > after.Events:
 			return nil
-		case v.end != after:
+		case v.end != after: // it ends before that, or with another root
 			return v.checkPosition(after)
 		}
-		select {
+		select { // if a context has ended, the next currentView returns the error
 		case <-time.After(pause):
 		case <-ctx.Done():
 		case <-j.ctx.Done():
@@ -81,9 +81,10 @@ func (j *Journal) Folded(ctx context.Context, through journal.Position) error {
 	return j.call(ctx, func(ctx context.Context) error { return j.folded(ctx, through) })
 }
 
-// folded is Folded inside a call.
+// folded is [Journal.Folded] inside a call. The statement changes no row if no group ends at the
+// position; then folded finds out why, and removes what this host reported earlier.
 func (j *Journal) folded(ctx context.Context, through journal.Position) error {
-	if fits(through) {
+	if fits(through) { // otherwise it is after the end of every journal, as checkPosition reports
 		n, err := j.change(ctx, foldedSQL, j.ledger, through.Events, through.Root[:], j.id, j.Host)
 		if err != nil || n == 1 {
 			return err
@@ -106,7 +107,7 @@ func (j *Journal) Dismiss(ctx context.Context, host string) error {
 	return j.call(ctx, func(ctx context.Context) error { return j.dismiss(ctx, host) })
 }
 
-// dismiss is Dismiss inside a call.
+// dismiss is [Journal.Dismiss] inside a call.
 func (j *Journal) dismiss(ctx context.Context, host string) error {
 	_, err := j.change(ctx, dismissSQL, j.ledger, host)
 	return err

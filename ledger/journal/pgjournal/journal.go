@@ -53,8 +53,8 @@ type segment struct {
 	cipher cipher.AEAD
 	begin  journal.Position
 	stored bool // the database has a row for it
-	groups int
-	bytes  int
+	groups int  // that were appended to it
+	bytes  int  // of their sealed frames
 }
 
 // The limits of a segment. With this many groups, the probability that two nonces are equal is
@@ -74,7 +74,9 @@ func newJournal(s *settings, ledger [16]byte) *Journal {
 // Name returns "postgres:" and 32 hexadecimal digits.
 func (j *Journal) Name() string { return "postgres:" + hex.EncodeToString(j.id[:]) }
 
-// limited returns a context that ends with ctx, with the handle, or after [Options.Timeout].
+// limited returns a context that ends with ctx, with the handle, or after [Options.Timeout]. In the
+// last case its cause says how long that is. The caller must call the returned function when the
+// call is over.
 func (j *Journal) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeoutCause(ctx, j.Timeout,
 		fmt.Errorf("%w: it took longer than %v", context.DeadlineExceeded, j.Timeout))
@@ -82,7 +84,8 @@ func (j *Journal) limited(ctx context.Context) (context.Context, context.CancelF
 	return ctx, func() { stop(); cancel() }
 }
 
-// ready returns an error if the handle was closed or has stopped, or if ctx has ended.
+// ready returns a [journal.ErrStopped] if the handle was closed or has stopped, and a
+// [journal.ErrRejected] if ctx has ended.
 func (j *Journal) ready(ctx context.Context) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -96,6 +99,7 @@ func (j *Journal) ready(ctx context.Context) error {
 }
 
 // call runs a request if the handle is neither closed nor stopped, for at most [Options.Timeout].
+// If the request fails because the handle is closed concurrently, the error is errClosed.
 func (j *Journal) call(ctx context.Context, request func(context.Context) error) error {
 	if err := j.ready(ctx); err != nil {
 		return err
@@ -105,7 +109,8 @@ func (j *Journal) call(ctx context.Context, request func(context.Context) error)
 	return j.done(request(ctx))
 }
 
-// stop stops the handle, and returns the reason it was given.
+// stop stops the handle: every later call but Close returns [journal.ErrStopped] with the reason
+// why. If the handle has stopped before, the first reason remains. stop returns why.
 func (j *Journal) stop(why error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -145,7 +150,7 @@ func (j *Journal) Close() error {
 	j.writing <- struct{}{}
 	defer j.trimming.Unlock()
 	defer j.writing.Unlock()
-	j.sender.end()
+	j.sender.end() // under the writing lock, because the holder of that lock sends marks
 	j.goroutines.Wait()
 	for _, s := range append(idle, j.writer) {
 		s.close()
@@ -153,13 +158,16 @@ func (j *Journal) Close() error {
 	return nil
 }
 
-// using runs do on a session. It keeps the session for later calls if that is still usable.
+// using runs do on a session, and returns its error. It keeps the session for later calls if the
+// session is still usable. That is so after success, and after an error with which the server has
+// refused a statement ([session.refused]).
 func (j *Journal) using(ctx context.Context, do func(*session) error) error {
 	s, err := j.borrow(ctx)
 	if err != nil {
 		return err
 	}
 	err = do(s)
+	// fs.ErrExist is the result of create if the ledger has a journal: the session is sound then.
 	if err != nil && !s.refused(ctx, err) && !errors.Is(err, fs.ErrExist) {
 		s.close()
 		return err
@@ -174,7 +182,8 @@ func (j *Journal) using(ctx context.Context, do func(*session) error) error {
 	return err
 }
 
-// change runs [session.change] on a borrowed session.
+// change runs a statement that changes rows on a borrowed session, and returns how many it changed
+// ([session.change]).
 func (j *Journal) change(ctx context.Context, sql string, args ...any) (n int64, err error) {
 	err = j.using(ctx, func(s *session) (err error) {
 		n, err = s.change(ctx, sql, args...)
@@ -183,7 +192,8 @@ func (j *Journal) change(ctx context.Context, sql string, args ...any) (n int64,
 	return n, err
 }
 
-// borrow returns a session for exclusive use: an idle one that is alive, or a new one.
+// borrow returns a session for exclusive use: an idle one that is alive, or a new one. The caller
+// keeps it, closes it, or adds it to j.idle.
 func (j *Journal) borrow(ctx context.Context) (*session, error) {
 	for {
 		j.mu.Lock()
@@ -235,7 +245,9 @@ type base struct {
 // has it may be lost.
 func (b base) hadJournal() bool { return b.Seconds < 0 }
 
-// readView reads the current view of the journal, and whether a group ends at a position.
+// readView reads the current view of the journal, and whether a group ends at a position. Errors:
+// [fs.ErrNotExist] if the ledger has no journal, [journal.ErrForked] if it has another one than
+// this handle, errServer, errors of the database.
 func (j *Journal) readView(ctx context.Context, at journal.Position) (v view, err error) {
 	err = j.using(ctx, func(s *session) (err error) {
 		v, err = j.readViewBy(ctx, s, at)
@@ -252,13 +264,13 @@ func (j *Journal) replacedBy(v view) error {
 	return fmt.Errorf("%w: the database has another journal of this ledger, postgres:%x", journal.ErrForked, v.id)
 }
 
-// readViewBy is readView on a session. It does not check whether the journal is the one of this
-// handle.
+// readViewBy is [Journal.readView] on a given session. It does not check whether the journal is the
+// one of this handle: the caller compares v.id, if it knows the id already.
 func (j *Journal) readViewBy(ctx context.Context, s *session, at journal.Position) (v view, err error) {
 	if !fits(at) {
 		at = journal.Position{} // no group ends at a position that the database cannot store
 	}
-	var standby bool
+	var standby bool // the server, which was the primary when the session began
 	err = s.ask(ctx, viewSQL, []any{j.ledger, at.Events, at.Root[:]}, &standby, (*zeronull.UUID)(&v.id),
 		(*number)(&v.term), (*number)(&v.end.Events), (*root)(&v.end.Root),
 		(*number)(&v.begin.Events), (*root)(&v.begin.Root), (*number)(&v.erased.Events), (*root)(&v.erased.Root),
@@ -268,7 +280,7 @@ func (j *Journal) readViewBy(ctx context.Context, s *session, at journal.Positio
 		return v, err
 	case standby:
 		return v, fmt.Errorf("%w: it has become a standby", errServer)
-	case v.id == [16]byte{}:
+	case v.id == [16]byte{}: // NULL: the statement returns a row even without a journal
 		return v, fmt.Errorf("%w: there is no journal of ledger %v in schema %s", fs.ErrNotExist, uuid.UUID(j.ledger),
 			j.Schema)
 	}
@@ -304,7 +316,7 @@ func (j *Journal) Append(caller context.Context, g journal.Group) error {
 		return j.done(fmt.Errorf("%w: %w", journal.ErrRejected, err))
 	}
 	defer j.writing.Unlock()
-	if err := j.ready(ctx); err != nil {
+	if err := j.ready(ctx); err != nil { // the handle may have stopped during the wait for the lock
 		return err
 	}
 	if j.term == 0 || g.Term != j.claimed {
@@ -323,12 +335,15 @@ func (j *Journal) Append(caller context.Context, g journal.Group) error {
 	}
 	err = j.send(ctx, g, frames)
 	if unknown, is := errors.AsType[*unknownError](err); is {
+		// With the context of the caller, because the time limit of ctx may be over already.
 		err = j.resolve(caller, g, frames, unknown.cause)
 	}
 	return err
 }
 
-// prepare makes sure of a mark, a segment and a live session, before anything is sent.
+// prepare does what must be done before a group is sent to the database. It records on this host
+// what was acknowledged before, if that is not recorded yet. It sets j.segment to one that can take
+// the group, and j.writer to a live session. After an error nothing was sent.
 func (j *Journal) prepare(ctx context.Context, g journal.Group) error {
 	if j.markOutdated {
 		if err := j.recordMark(ctx); err != nil {
@@ -350,7 +365,8 @@ func (j *Journal) prepare(ctx context.Context, g journal.Group) error {
 	return err
 }
 
-// recordMark records on this host the position that was acknowledged last.
+// recordMark records with the key holder of this host that everything up to j.end was acknowledged.
+// If that fails, it sets j.markOutdated, and the next append tries again before it sends anything.
 func (j *Journal) recordMark(ctx context.Context) error {
 	err := j.Keys.Mark(ctx, j.Name(), keyholder.Mark{Term: j.term, Position: j.end})
 	if j.markOutdated = err != nil; err != nil {
@@ -359,8 +375,9 @@ func (j *Journal) recordMark(ctx context.Context) error {
 	return nil
 }
 
-// send appends a group. After an [*unknownError], the group may be in the journal, or may still
-// arrive there.
+// send appends a group in one transaction, which has a statement for each frame. It returns nil if
+// the group was appended. After an [*unknownError], the group may be in the journal, or may still
+// arrive there. After any other error, it is not in the journal ([Journal.rejected]).
 func (j *Journal) send(ctx context.Context, g journal.Group, frames []frame) error {
 	var steps []step
 	for i := range frames {
@@ -369,7 +386,7 @@ func (j *Journal) send(ctx context.Context, g journal.Group, frames []frame) err
 			j.ledger, j.id, g.Term, g.Before.Events, g.Before.Root[:], g.After.Events, g.After.Root[:],
 			f.of, f.segment.Term, f.segment.Number, f.body, j.term,
 		}
-		if i == 0 {
+		if i == 0 { // this step also moves the end of the journal, and adds the row of a new segment
 			steps = append(steps, step{appendSQL, append(args, j.Synchronous, !j.segment.stored)})
 		} else {
 			steps = append(steps, step{frameSQL, append(args, f.number)})
@@ -380,13 +397,14 @@ func (j *Journal) send(ctx context.Context, g journal.Group, frames []frame) err
 	case err == nil && changed:
 		j.appended(g, frames)
 		return nil
-	case err == nil || j.writer.refused(ctx, err):
+	case err == nil || j.writer.refused(ctx, err): // err is nil if the head was not as this handle knows it
 		return j.rejected(ctx, g, err)
 	}
 	return j.unknown(ctx, err)
 }
 
-// appended updates the handle after a group was appended, and sends marks to the holders.
+// appended updates the handle after a group was appended, and records the new end with the key
+// holder of this host. The other hosts get that mark in the background.
 func (j *Journal) appended(g journal.Group, frames []frame) {
 	j.end = g.After
 	s := j.segment
@@ -403,8 +421,9 @@ func (j *Journal) appended(g journal.Group, frames []frame) {
 	j.sender.send(keyholder.Mark{Term: j.term, Position: j.end})
 }
 
-// rejected returns why a group was not appended. It reads the end of the journal on the same
-// session, because the answer comes after all earlier ones.
+// rejected returns why a group was not appended. refusal is the error of the server, or nil if the
+// statement changed no row. rejected reads the journal on the same session, because the answer
+// comes after all earlier ones. If that fails, or shows the group, it returns an [*unknownError].
 func (j *Journal) rejected(ctx context.Context, g journal.Group, refusal error) error {
 	v, err := j.readViewBy(ctx, j.writer, g.Before)
 	switch {
@@ -424,9 +443,10 @@ func (j *Journal) rejected(ctx context.Context, g journal.Group, refusal error) 
 	return fmt.Errorf("%w: %w", journal.ErrRejected, j.unfitError())
 }
 
-// fencedBy returns why the journal is no longer the one of this handle: [journal.ErrFenced], or
-// [journal.ErrRestored] if an earlier state was restored. The caller sets lost if the journal lacks
-// what this handle appended.
+// fencedBy returns why this handle may no longer append to the journal that a view shows:
+// [journal.ErrFenced] if the journal was claimed again, or [journal.ErrRestored] if an earlier
+// state was restored. If another journal is in its place, the error is both. The caller sets lost
+// if the journal lacks what this handle appended.
 func (j *Journal) fencedBy(v view, lost bool) error {
 	switch {
 	case v.id != j.id:
@@ -469,7 +489,9 @@ func (j *Journal) Settle(ctx context.Context) error {
 	})
 }
 
-// settleBy commits a message, so that everything that was committed before is as durable as that.
+// settleBy commits a message to the database's log, so that everything that was committed before is
+// as durable as that message. It returns [journal.ErrLost] if the journal is gone, or if the
+// session no longer waits until commits are durable.
 func (j *Journal) settleBy(ctx context.Context, s *session) error {
 	n, err := s.change(ctx, settleSQL, j.ledger, j.id)
 	if err == nil && n != 1 {

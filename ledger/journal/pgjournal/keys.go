@@ -15,8 +15,9 @@ import (
 // patience limits the wait for other hosts where the journal can continue without them.
 const patience = time.Second
 
-// prepareSegment makes sure that the current segment can take a group. It begins a new one if the
-// group asks for it, or the current one is full.
+// prepareSegment sets j.segment to a segment that can take a group. It begins a new one if there is
+// none, if the group requests that (Cut), or if the current one is full. A segment without groups
+// is kept, even for a Cut.
 func (j *Journal) prepareSegment(ctx context.Context, g journal.Group) error {
 	s := j.segment
 	if s != nil && s.groups > 0 && (g.Cut || s.bytes >= mostBytes || s.groups >= mostGroups) {
@@ -33,13 +34,14 @@ func (j *Journal) prepareSegment(ctx context.Context, g journal.Group) error {
 	return err
 }
 
-// beginSegment makes a key, and returns when enough hosts have stored it. If that fails, the next
-// call tries again with the same key.
+// beginSegment returns a new segment, with a new key, when enough hosts have stored that key
+// ([Journal.storeKey]). If that fails, the segment stays in j.fresh, and the next call tries again
+// with the same key. The caller must hold the writing lock.
 func (j *Journal) beginSegment(ctx context.Context) (*segment, error) {
 	if j.fresh == nil {
 		j.number++
 		s := &segment{id: keyholder.Segment{Term: j.claimed, Number: j.number}}
-		_, _ = rand.Read(s.key[:])
+		_, _ = rand.Read(s.key[:]) // never fails
 		var err error
 		if s.cipher, err = cipherOf(s.key); err != nil {
 			return nil, err
@@ -54,13 +56,15 @@ func (j *Journal) beginSegment(ctx context.Context) (*segment, error) {
 	return s, nil
 }
 
-// storeKey stores a key on this host and sends it to the others. It returns when [Options.Copies]
-// of the others have stored it. Requests that are still in progress then continue.
+// storeKey stores a key on this host and sends it to the others. It returns nil when this host and
+// [Options.Copies] of the others have stored it. Requests that are still in progress then continue
+// in the background. It returns an error if this host cannot store the key, if ctx ends first, or
+// if too few of the others have stored it when all have answered.
 func (j *Journal) storeKey(ctx context.Context, id keyholder.Segment, k keyholder.Key) error {
 	if err := j.Keys.Put(ctx, j.Name(), id, k); err != nil {
 		return err
 	}
-	answers := make(chan error, len(j.Others))
+	answers := make(chan error, len(j.Others)) // has capacity for all, so that late answers do not block
 	for _, h := range j.Others {
 		j.goroutines.Go(func() {
 			ctx, cancel := j.limited(context.Background())
@@ -91,8 +95,10 @@ func (j *Journal) storeKey(ctx context.Context, id keyholder.Segment, k keyholde
 	return fmt.Errorf("stored on %d other hosts, needs %d: %w", copies, j.Copies, failed)
 }
 
-// key returns the key of a segment: from this host, or from another, of which this host then stores
-// a copy. If no host has the key, the error has the reason of each host.
+// key returns the key of a segment. If this host does not have it, key gets it from another host,
+// and stores a copy on this host. If no host has the key, the error wraps [keyholder.ErrNoKey],
+// with the reason of each host. If this host has destroyed the key, the error is a
+// [journal.ErrLost]: the database is older than the trim that destroyed the key.
 func (j *Journal) key(ctx context.Context, id keyholder.Segment) (keyholder.Key, error) {
 	k, err := j.Keys.Get(ctx, j.Name(), id)
 	if err == nil || !errors.Is(err, keyholder.ErrNoKey) {
@@ -119,8 +125,9 @@ type answer[T any] struct {
 	err   error
 }
 
-// ask sends a request to all hosts concurrently, and waits for their answers, at most for a
-// duration. The answers have the order of the hosts.
+// ask runs the request what for all hosts concurrently, and returns when all have returned. Their
+// context ends after the duration most. The answers have the order of the hosts; each has a result
+// or an error.
 func ask[T any](ctx context.Context, most time.Duration, all []keyholder.Holder,
 	what func(context.Context, keyholder.Holder) (T, error)) []answer[T] {
 	ctx, cancel := context.WithTimeout(ctx, most)
@@ -147,7 +154,8 @@ type markSender struct {
 // markInterval is how far the marks of the other hosts may lag.
 const markInterval = time.Second
 
-// startMarkSender starts the goroutine that sends marks to the other hosts.
+// startMarkSender starts the goroutine that sends marks to the other hosts, and sets j.sender.
+// After each mark the goroutine waits for [markInterval], or until the handle is closed.
 func (j *Journal) startMarkSender() {
 	s := &markSender{newest: make(chan keyholder.Mark, 1)}
 	j.sender = s
@@ -162,7 +170,8 @@ func (j *Journal) startMarkSender() {
 	})
 }
 
-// sendToOthers sends a mark to the other hosts. It ignores those that it cannot reach.
+// sendToOthers sends a mark to the other hosts, within [patience]. It ignores errors: a later mark
+// replaces one that a host did not get.
 func (j *Journal) sendToOthers(m keyholder.Mark) {
 	ask(context.Background(), patience, j.Others, func(ctx context.Context, h keyholder.Holder) (struct{}, error) {
 		return struct{}{}, h.Mark(ctx, j.Name(), m)
@@ -175,11 +184,12 @@ func (s *markSender) send(m keyholder.Mark) {
 	case <-s.newest: // m replaces a mark that was not sent yet
 	default:
 	}
-	s.newest <- m
+	s.newest <- m // never blocks: the channel is empty, and only the holder of the writing lock sends
 }
 
-// end sends the last mark to the other hosts that can be reached, and waits for that. The handle's
-// life must have ended before.
+// end sends the last mark to the other hosts that can be reached, and waits for that. The context
+// of the handle must have ended before, because the goroutine otherwise waits for [markInterval]. s
+// may be nil: then end does nothing.
 func (s *markSender) end() {
 	if s != nil {
 		close(s.newest)

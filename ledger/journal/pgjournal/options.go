@@ -70,7 +70,8 @@ type settings struct {
 	config *pgx.ConnConfig
 }
 
-// check validates options and fills in the defaults.
+// check returns the options with the defaults filled in, and with the parsed address of the
+// database. It returns an [ErrOptions] if an option is invalid. It does not connect.
 func (o Options) check() (*settings, error) {
 	if o.Schema == "" {
 		o.Schema = "sluice"
@@ -149,14 +150,15 @@ func For(o Options) func(context.Context, journal.Wanted) (journal.Journal, erro
 	return func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
 		j, err := openOrCreate(ctx, o, w)
 		if err != nil {
-			return nil, err
+			return nil, err // not j, because a nil *Journal in the interface is not nil
 		}
 		return j, nil
 	}
 }
 
-// openOrCreate opens the journal that a ledger wants, creates it, or restores it with
-// [Options.Restore].
+// openOrCreate opens the journal that a ledger wants. If the ledger has none in the database, its
+// file names none, and the ledger is no standby, openOrCreate creates one. With [Options.Restore]
+// it instead finds or restores the journal that the file names.
 func openOrCreate(ctx context.Context, o Options, w journal.Wanted) (*Journal, error) {
 	if o.Restore && w.Name != "" {
 		return start(ctx, o, w.Ledger, func(j *Journal, ctx context.Context) error { return j.restore(ctx, w) })
@@ -171,7 +173,9 @@ func openOrCreate(ctx context.Context, o Options, w journal.Wanted) (*Journal, e
 	return j, err
 }
 
-// start makes a handle and calls find, which opens or creates its journal.
+// start returns a handle for a ledger, on which it calls find. find opens, creates or restores the
+// journal, and sets the id of the handle. Its context ends after [Options.Timeout]. If find fails,
+// start closes the handle.
 func start(ctx context.Context, o Options, ledger [16]byte, find func(*Journal, context.Context) error) (*Journal,
 	error) {
 	s, err := o.check()

@@ -16,6 +16,7 @@ type unknownError struct{ cause error }
 func (e *unknownError) Error() string { return e.cause.Error() }
 
 // unknown closes the session of an append whose outcome is unknown, and returns an [*unknownError].
+// Its cause is err, with the reason why ctx has ended if it has.
 func (j *Journal) unknown(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
@@ -26,8 +27,12 @@ func (j *Journal) unknown(ctx context.Context, err error) error {
 }
 
 // resolve finds out whether the journal has a group whose outcome is unknown, and returns the
-// result of Append. Raising the term waits for a transaction that is still appending the group, and
-// fences a statement that arrives later. So the end that is returned with the new term is final.
+// result of Append: nil if the journal has it, [journal.ErrRejected] if not. To do so, it raises
+// the term. That waits for a transaction that is still appending the group, and fences a statement
+// that arrives later. So the end that is returned with the new term is final.
+//
+// If resolve cannot raise the term, the handle stops, unless the error is ErrFenced or ErrRestored:
+// then it is known that the journal does not have the group. cause is why the outcome was unknown.
 func (j *Journal) resolve(ctx context.Context, g journal.Group, frames []frame, cause error) error {
 	end, err := j.raiseOwn(ctx, g)
 	switch {
@@ -37,7 +42,9 @@ func (j *Journal) resolve(ctx context.Context, g journal.Group, frames []frame, 
 		return fmt.Errorf("whether the journal has the group is unknown until the journal is opened again: %w",
 			j.stop(errors.Join(cause, err)))
 	}
-	j.markOutdated = true // the hosts must record the new term before anything else is appended
+	// This host must record the new term before anything else is appended. If the journal has the
+	// group, appended does that.
+	j.markOutdated = true
 	switch end {
 	case g.After:
 		j.appended(g, frames)
@@ -55,8 +62,11 @@ const (
 )
 
 // raiseOwn raises the term of this handle's claim, and returns where the journal ends. It tries
-// again until [Options.Timeout] is over. ErrFenced: another handle has claimed the journal, which
-// does not have the group.
+// again, each time on another session, until [Options.Timeout] is over.
+//
+// Three errors end that early. ErrFenced: another handle has claimed the journal, which does not
+// have the group g. errTaken: another handle has claimed the journal, which may have the group.
+// ErrRestored: the database has an earlier state of the journal, or another journal.
 func (j *Journal) raiseOwn(ctx context.Context, g journal.Group) (end journal.Position, err error) {
 	ctx, cancel := j.limited(ctx)
 	defer cancel()
@@ -65,7 +75,7 @@ func (j *Journal) raiseOwn(ctx context.Context, g journal.Group) (end journal.Po
 		s, err := j.borrow(ctx)
 		if err == nil {
 			end, err = j.raiseBy(ctx, s, g, highest)
-			highest++
+			highest++ // the attempt may have set the term to highest + 1, even if its answer was lost
 		}
 		if err == nil {
 			return end, nil
@@ -85,8 +95,13 @@ func (j *Journal) raiseOwn(ctx context.Context, g journal.Group) (end journal.Po
 // errTaken is returned if another handle has claimed the journal, which may have the group.
 var errTaken = errors.New("the journal is claimed under another term")
 
-// raiseBy raises the term on a session, which becomes the writer's on success. Each attempt sets a
-// higher term than the attempts before it, so that an attempt that arrives late changes nothing.
+// raiseBy raises the term to highest + 1 on a session, which becomes the writer's on success, and
+// returns where the journal ends. highest is the highest term that earlier attempts may have set.
+// Each attempt sets a higher term than the attempts before it, so that an attempt that arrives late
+// changes nothing.
+//
+// The errors are those of [Journal.raiseOwn]. After any other error, such as one of the connection,
+// another attempt may succeed.
 func (j *Journal) raiseBy(ctx context.Context, s *session, g journal.Group, highest uint64) (end journal.Position,
 	err error) {
 	var term uint64
@@ -98,12 +113,13 @@ func (j *Journal) raiseBy(ctx context.Context, s *session, g journal.Group, high
 		j.term, j.writer = term, s
 		return end, nil
 	}
+	// The statement changed nothing. The view says why.
 	v, err := j.readViewBy(ctx, s, g.After)
 	switch {
 	case err != nil:
 		return end, err
 	case v.id == j.id && v.term >= j.term && v.term <= highest && v.host == j.Host:
-		return end, j.unfitError()
+		return end, j.unfitError() // the claim is still that of this handle
 	case v.known || g.After.Events < v.begin.Events:
 		return end, fmt.Errorf("%w: %v", errTaken, j.fencedBy(v, false))
 	}

@@ -27,7 +27,8 @@ func (e *privateError) Error() string { return e.text }
 // Unwrap returns the cause.
 func (e *privateError) Unwrap() error { return e.cause }
 
-// parseError returns the error for a connection string that pgx rejects.
+// parseError returns the error for a connection string that pgx rejects with err. Its text says how
+// such a string is written, and why it is rejected, but has no part of the string.
 func parseError(address string, err error) error {
 	form := `as keyword=value pairs; a value with a blank, a quote or a backslash is written 'like \'this\''`
 	if strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://") {
@@ -37,8 +38,9 @@ func parseError(address string, err error) error {
 		" (it is not shown, because it may have a password)", err}
 }
 
-// parseReason returns why a connection string is rejected, as the end of a phrase. It returns ""
-// unless the reason is one of those of pgx that are known to contain no part of the string.
+// parseReason returns why a connection string is rejected, as the end of a phrase that begins with
+// ": ". It returns "" unless the reason begins with a text of pgx that is known to contain no part
+// of the string. Only that text is returned, because the rest may contain a part.
 func parseReason(err error) string {
 	_, reason, _ := strings.Cut(err.Error(), "`: ") // pgx masks what it parses as a password
 	for _, known := range []string{
@@ -54,12 +56,14 @@ func parseReason(err error) string {
 	return ""
 }
 
-// connectError returns the error for a failed connection.
+// connectError returns a [*privateError] for a connection that failed with err.
 func connectError(err error) error {
 	return &privateError{"connect to the database: " + connectReason(err), err}
 }
 
-// connectReason returns why the connection failed, without any part of the connection string.
+// connectReason returns why the connection failed, without any part of the connection string. It
+// chooses a fixed text by the type of the error: refused by the server, an error of the system or
+// of pgx, a timeout, an unknown host, an invalid certificate. The last text is for all others.
 func connectReason(err error) string {
 	if refusal, is := errors.AsType[*pgconn.PgError](err); is {
 		return refusalReason(refusal.Code)

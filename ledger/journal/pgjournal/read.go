@@ -37,7 +37,8 @@ func (j *Journal) Read(ctx context.Context, after journal.Position) iter.Seq2[jo
 	}
 }
 
-// reader reads the groups of a journal in order.
+// reader reads the groups of a journal in order. A group is stored in one or several frames, which
+// are rows of the database.
 type reader struct {
 	*Journal
 	ahead  []journal.Group  // read, and not returned yet
@@ -51,7 +52,8 @@ type reader struct {
 	trimmed keyholder.Segment // the segment whose key was found destroyed
 }
 
-// next returns the next group, or [io.EOF] at the end of the journal.
+// next returns the next group, or [io.EOF] at the end of the journal. Other errors are those of
+// [journal.Journal.Read].
 func (r *reader) next(ctx context.Context) (g journal.Group, err error) {
 	if err := r.ready(ctx); err != nil {
 		return g, err
@@ -65,7 +67,9 @@ func (r *reader) next(ctx context.Context) (g journal.Group, err error) {
 	return g, nil
 }
 
-// fill reads ahead. It may read only a part of a group.
+// fill reads the next frames from the database, and decrypts them. It adds the groups that are
+// complete to r.ahead. It may read only a part of a group, and then adds none: the next call
+// continues. It returns [io.EOF] at the end of the journal.
 func (r *reader) fill(ctx context.Context) error {
 	if !fits(r.tail) {
 		return fmt.Errorf("%w: it ends before event %d", journal.ErrLost, r.tail.Events)
@@ -95,8 +99,12 @@ func (r *reader) fill(ctx context.Context) error {
 	return nil
 }
 
-// follows returns an error if the frames found do not continue where the reader is. [io.EOF]: the
-// journal ends there.
+// follows returns nil if the frames found continue where the reader is, and [io.EOF] if there are
+// none because the journal ends there. v is the view that was read with them.
+//
+// Any other result is an error. The reader's position is before the begin or after the end of the
+// journal, or no group ends there ([view.checkPosition]). Or the frames that must follow a group
+// that was read before are missing ([journal.ErrLost]).
 func (r *reader) follows(v view, found []frame) error {
 	if r.tail.Events < v.begin.Events || r.tail.Events > v.end.Events {
 		return v.checkPosition(r.tail)
@@ -104,6 +112,8 @@ func (r *reader) follows(v view, found []frame) error {
 	if len(found) > 0 {
 		f := found[0]
 		v.known = f.group.Before == r.tail && f.number == len(r.frames)
+		// If the reader has read something before, a group ends at tail, so a frame must be
+		// missing.
 		if !v.known && (r.moved || len(r.frames) > 0) {
 			return fmt.Errorf("%w: after %v, there is frame %d of the group after %v", journal.ErrLost, r.tail,
 				f.number, f.group.Before)
@@ -119,7 +129,10 @@ func (r *reader) follows(v view, found []frame) error {
 	return fmt.Errorf("%w: nothing follows %v, but the journal ends with %v", journal.ErrLost, r.tail, v.end)
 }
 
-// fetch reads frames from the database, and where the journal begins and ends.
+// fetch reads frames from the database, from the one that the reader needs next, at most
+// [readFrames] and about [readBytes]. It also reads where the journal begins and ends; only id,
+// begin and end of v are set. It returns [journal.ErrLost] if the journal is gone, and
+// [journal.ErrForked] if another one is in its place.
 func (r *reader) fetch(ctx context.Context, s *session) (found []frame, v view, err error) {
 	question := s.next()
 	args := []any{question, r.ledger, r.tail.Events, len(r.frames), readBytes, readFrames}
@@ -127,9 +140,9 @@ func (r *reader) fetch(ctx context.Context, s *session) (found []frame, v view, 
 	if err != nil {
 		return nil, v, err
 	}
-	var echo, count int64
+	var echo, count int64 // the number of the query, as a row repeats it; and how many rows came
 	var standby bool
-	var f frame
+	var f frame // the present row
 	g := &f.group
 	tag, err := pgx.ForEachRow(rows, []any{
 		&echo, &standby, (*zeronull.UUID)(&v.id), (*number)(&v.begin.Events), (*root)(&v.begin.Root),
@@ -161,7 +174,9 @@ func (r *reader) fetch(ctx context.Context, s *session) (found []frame, v view, 
 	return found, v, nil
 }
 
-// take adds a frame to those that were read. It adds the group to ahead when the group is complete.
+// take decrypts a frame and adds it to those that were read. It adds the group to r.ahead when the
+// group is complete. It returns [journal.ErrForked] if the frame is not the next one of its group,
+// [errs.ErrCorrupt] if its content is damaged, and the errors of [reader.unseal].
 func (r *reader) take(ctx context.Context, f *frame) error {
 	if n := len(r.frames); f.number != n || f.of <= n || f.group.Before != r.tail ||
 		n > 0 && (f.group.After != r.frames[0].group.After || f.group.Term != r.frames[0].group.Term ||
@@ -191,7 +206,9 @@ func (r *reader) take(ctx context.Context, f *frame) error {
 	return nil
 }
 
-// unseal decrypts a frame.
+// unseal returns the plaintext of a frame. It loads the key of the frame's segment, unless that is
+// the segment of the frame before. It returns errMoved if the key is destroyed because the segment
+// was trimmed concurrently: then the database has the rest of it under another key.
 func (r *reader) unseal(ctx context.Context, f *frame) ([]byte, error) {
 	if r.cipher == nil || r.segment != f.segment {
 		k, err := r.key(ctx, f.segment)

@@ -13,14 +13,19 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// restore creates the journal again if it is missing, or ends before the file ([Options.Restore]).
+// restore finds the journal that the ledger's file names, and sets j.id to the id in its name. It
+// creates the journal again if it is missing, or ends before the file ([Options.Restore]): then the
+// journal begins where the file ends. It also creates the tables if they do not exist.
+//
+// Errors: [journal.ErrForked] if the name is not one of a journal in PostgreSQL, or if the ledger
+// has another journal; a [*LostError] if the file lacks what was acknowledged.
 func (j *Journal) restore(ctx context.Context, w journal.Wanted) error {
 	digits, is := strings.CutPrefix(w.Name, "postgres:")
 	if id, err := hex.DecodeString(digits); !is || err != nil || copy(j.id[:], id) != len(j.id) ||
 		len(id) != len(j.id) || !fits(w.At) {
 		return fmt.Errorf("%w: %.60q is not the name of a journal in PostgreSQL", journal.ErrForked, w.Name)
 	}
-	mustReplace := false
+	mustReplace := false // there is no journal, or one that ends before the file
 	if err := j.using(ctx, func(s *session) error {
 		if err := j.install(ctx, s); err != nil {
 			return err
@@ -44,9 +49,9 @@ func (j *Journal) restore(ctx context.Context, w journal.Wanted) error {
 	return j.using(ctx, func(s *session) error { return j.replace(ctx, s, w.At, term, accept) })
 }
 
-// checkAcknowledged returns the highest term that any host has recorded, and whether a loss is
-// accepted. It returns a [*LostError] if a position after at, or in another history, was
-// acknowledged.
+// checkAcknowledged returns the highest term that any host has recorded. accept is whether
+// [Options.AcceptLoss] is the position at. If it is not, checkAcknowledged returns a [*LostError]
+// if a position after at, or another root for the same number of events, was acknowledged.
 func (j *Journal) checkAcknowledged(ctx context.Context, at journal.Position) (term uint64, accept bool, err error) {
 	seen, err := j.askMarks(ctx)
 	if err != nil {
@@ -63,8 +68,10 @@ func (j *Journal) checkAcknowledged(ctx context.Context, at journal.Position) (t
 	return term, accept, nil
 }
 
-// replace creates a head that begins and ends at a position, if there is none or it ends before
-// that.
+// replace creates a head, the row of a journal, that begins and ends at a position. Its term is one
+// higher than term. If accept is true, marks of lower terms do not count any more. Before that,
+// replace removes a head that ends before the position, with its groups, segments and bases. If the
+// present head does not end before the position, replace does nothing.
 func (j *Journal) replace(ctx context.Context, s *session, at journal.Position, term uint64, accept bool) error {
 	err := pgx.BeginFunc(ctx, s.conn, func(pgx.Tx) error {
 		n, err := s.change(ctx, dropSQL, j.ledger, j.id, at.Events)
@@ -84,5 +91,5 @@ func (j *Journal) replace(ctx context.Context, s *session, at journal.Position, 
 		}
 		return err
 	})
-	return errors.Join(err, s.warned)
+	return errors.Join(err, s.warned) // a warning at the commit: it may be less durable than required
 }

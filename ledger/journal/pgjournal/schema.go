@@ -261,7 +261,8 @@ SELECT $1::bigint, 0::bigint`
 // lockTables prevents two hosts from creating the tables concurrently.
 const lockTables = `SELECT pg_advisory_xact_lock(7738141121405112431)`
 
-// install creates the tables if they do not exist, and checks their version.
+// install creates the schema and the tables if they do not exist, in one transaction, and checks
+// the version of the tables ([Journal.checkVersion]).
 func (j *Journal) install(ctx context.Context, s *session) error {
 	err := pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockTables); err != nil {
@@ -304,7 +305,8 @@ func (j *Journal) checkVersion(ctx context.Context, s *session) error {
 	return err
 }
 
-// create creates the tables and the journal, which begins at a position.
+// create creates the tables if they do not exist, and the journal of the ledger, which begins at a
+// position. It sets j.id. It returns [fs.ErrExist] if the ledger has a journal.
 func (j *Journal) create(ctx context.Context, at journal.Position) error {
 	if !fits(at) {
 		return fmt.Errorf("%w: a journal cannot begin at event %d", ErrOptions, at.Events)
@@ -315,6 +317,8 @@ func (j *Journal) create(ctx context.Context, at journal.Position) error {
 		}
 		var id [16]byte
 		_, _ = rand.Read(id[:])
+		// The term is 0 before the first claim. Nothing before the position needs to be erased, and
+		// no loss was accepted.
 		made, err := s.change(ctx, createSQL, j.ledger, id, at.Events, at.Root[:], j.Host, 0, at.Events, at.Root[:], 0)
 		if err == nil && made != 1 {
 			err = fmt.Errorf("%w: the ledger already has a journal", fs.ErrExist)
@@ -323,10 +327,11 @@ func (j *Journal) create(ctx context.Context, at journal.Position) error {
 	}); err != nil {
 		return err
 	}
-	return j.find(ctx)
+	return j.find(ctx) // reads the id from the database
 }
 
-// find finds the journal of the ledger.
+// find finds the journal of the ledger, and sets j.id. It returns [fs.ErrNotExist] if there are no
+// tables, or if the ledger has no journal.
 func (j *Journal) find(ctx context.Context) error {
 	return j.using(ctx, func(s *session) error {
 		if err := j.checkVersion(ctx, s); err != nil {

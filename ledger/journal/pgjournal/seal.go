@@ -50,12 +50,14 @@ func (f *frame) additionalData(id [16]byte) []byte {
 	return append(append(b, f.group.Before.Root[:]...), f.group.After.Root[:]...)
 }
 
-// seal encrypts a part of the plaintext as the body of the frame.
+// seal encrypts a part of the plaintext as the body of the frame, with the cipher of the frame's
+// segment. id is the id of the journal.
 func (f *frame) seal(a cipher.AEAD, id [16]byte, text []byte) {
 	f.body = a.Seal(make([]byte, 0, len(text)+overhead), nil, text, f.additionalData(id))
 }
 
-// open returns the plaintext of the body. ErrCorrupt: the body is damaged, or belongs elsewhere.
+// open returns the plaintext of the body, which [frame.seal] has encrypted with the same cipher and
+// id. ErrCorrupt: the body is damaged, or belongs to another place in a journal.
 func (f *frame) open(a cipher.AEAD, id [16]byte) ([]byte, error) {
 	text, err := a.Open(nil, nil, f.body, f.additionalData(id))
 	if err != nil {
@@ -65,20 +67,22 @@ func (f *frame) open(a cipher.AEAD, id [16]byte) ([]byte, error) {
 	return text, nil
 }
 
-// textOf returns the plaintext of a group: each record after its length, then zeros as padding.
+// textOf returns the plaintext of a group: each record after its length as uvarint, then zeros up
+// to a multiple of [padTo] bytes.
 func textOf(g journal.Group) []byte {
 	n := 0
-	for _, r := range g.Records {
+	for _, r := range g.Records { // n is at least the length of the result without padding
 		n += binary.MaxVarintLen64 + len(r)
 	}
 	b := make([]byte, 0, n+padTo)
 	for _, r := range g.Records {
 		b = append(binary.AppendUvarint(b, uint64(len(r))), r...)
 	}
-	return append(b, make([]byte, (padTo-len(b)%padTo)%padTo)...)
+	return append(b, make([]byte, (padTo-len(b)%padTo)%padTo)...) // no zeros if the length is a multiple already
 }
 
-// recordsIn decodes the records of a plaintext from textOf.
+// recordsIn decodes count records of a plaintext from [textOf]. It returns [errs.ErrCorrupt] if
+// what follows them is not the padding.
 func recordsIn(b []byte, count uint64) (records [][]byte, err error) {
 	d := wire.Decoder{Rest: b}
 	records = d.Blobs(count)
@@ -88,7 +92,9 @@ func recordsIn(b []byte, count uint64) (records [][]byte, err error) {
 	return records, d.Err
 }
 
-// framesOf splits the plaintext of a group into frames and seals them under the key of a segment.
+// framesOf splits the plaintext of a group into frames of at most [frameSize] bytes. It seals them
+// with the cipher a of the segment in. id is the id of the journal. It returns
+// [journal.ErrRejected] if the group has too many frames.
 func framesOf(g journal.Group, in keyholder.Segment, a cipher.AEAD, id [16]byte) (frames []frame, err error) {
 	text := textOf(g)
 	of := (len(text) + frameSize - 1) / frameSize

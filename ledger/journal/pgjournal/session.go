@@ -60,7 +60,9 @@ const (
 	oldestVersion  = 130000
 )
 
-// connection parses the address of a database, and sets timeouts and keepalives.
+// connection parses the address of a database ([Options.Database]), and returns a configuration
+// with keepalives, and with a timeout for connecting unless the address has one. The error has no
+// part of the address.
 func connection(address string) (*pgx.ConnConfig, error) {
 	c, err := pgx.ParseConfig(address)
 	if err != nil {
@@ -80,15 +82,16 @@ func connection(address string) (*pgx.ConnConfig, error) {
 // session is a connection to the primary. Only one goroutine may use it at a time.
 type session struct {
 	conn   *pgx.Conn
-	pid    int32 // the process id of the server's process
-	warned error // the warnings since the last query was sent
-	number int64 // the number of the last query
-	used   time.Time
+	pid    int32             // the process id of the server's process
+	warned error             // the warnings since the last query was sent
+	number int64             // the number of the last query
+	used   time.Time         // when the last query was sent
 	schema string            // quoted as an identifier
 	texts  map[string]string // statements with the schema inserted
 }
 
-// in returns a statement with the schema inserted.
+// in returns a statement with the schema in place of each "@". It keeps the result, because the
+// statements are few.
 func (s *session) in(statement string) string {
 	text, known := s.texts[statement]
 	if !known {
@@ -103,6 +106,7 @@ func (o *settings) dial(ctx context.Context) (*session, error) {
 	s := &session{used: time.Now(), schema: pgx.Identifier{o.Schema}.Sanitize(), texts: map[string]string{}}
 	c := o.config.Copy()
 	c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		// Notices and information are not warnings. Only the last warning is kept.
 		if n.SeverityUnlocalized != "NOTICE" && n.SeverityUnlocalized != "INFO" {
 			s.warned = fmt.Errorf("%w: %s: %s %s", errWarned, n.Severity, n.Message, n.Detail)
 		}
@@ -111,7 +115,7 @@ func (o *settings) dial(ctx context.Context) (*session, error) {
 	if s.conn, err = pgx.ConnectConfig(ctx, c); err != nil {
 		return nil, connectError(err)
 	}
-	if err := s.configure(ctx, o.Host, o.Timeout); err != nil {
+	if err := s.configure(ctx, o.Host, o.Timeout); err != nil { // errServer: the server is unsuitable
 		s.close()
 		return nil, err
 	}
@@ -122,12 +126,14 @@ func (o *settings) dial(ctx context.Context) (*session, error) {
 // PostgreSQL truncates it.
 const applicationName = "sluice "
 
-// configure configures the session, including what its commits wait for, and checks that the server
-// is suitable.
+// configure sets the parameters of the session, including what its commits wait for, and sets
+// s.pid. The server ends a transaction of the session that is idle for longer than timeout.
+// configure returns an errServer if the server is not PostgreSQL, too old, a standby, read-only, or
+// does not flush.
 func (s *session) configure(ctx context.Context, host string, timeout time.Duration) error {
 	var standby bool
 	var number int
-	var flushes, readOnly, text, ignore string
+	var flushes, readOnly, text, ignore string // text is the version; ignore has the results of set_config
 	// The server, too, must notice that the other side of a connection has disappeared, because an
 	// open transaction locks the head of a journal.
 	err := s.conn.QueryRow(ctx, `SELECT pg_backend_pid(), pg_is_in_recovery(),
@@ -169,7 +175,8 @@ func (s *session) close() {
 	_ = s.conn.Close(ctx) // without the message, the server notices by itself
 }
 
-// alive reports whether the session can be used. It tests a session that was idle for a while.
+// alive reports whether the session can be used. It tests a session that was idle for longer than
+// [idleTooLong] with a message to the server.
 func (s *session) alive(ctx context.Context) bool {
 	if s.conn.IsClosed() {
 		return false
@@ -182,14 +189,19 @@ func (s *session) alive(ctx context.Context) bool {
 	return s.conn.Ping(ctx) == nil
 }
 
-// next begins a query, and returns its number.
+// next must be called before each query. It returns the number of the query, and clears the
+// warnings of the one before.
 func (s *session) next() int64 {
 	s.number++
 	s.warned, s.used = nil, time.Now()
 	return s.number
 }
 
-// ask runs a query that returns one row. The first column must be the number of the query.
+// ask runs a query that returns one row. It sends the number of the query as $1, and args from $2
+// on. The first column of the row must be that number; the other columns are stored in into.
+//
+// If the number is another one, ask closes the session and returns errMixed. If the server sent a
+// warning, it returns errWarned, although the statement was executed.
 func (s *session) ask(ctx context.Context, sql string, args []any, into ...any) error {
 	number, echo := s.next(), int64(0)
 	err := s.conn.QueryRow(ctx, s.in(sql), append([]any{number}, args...)...).Scan(append([]any{&echo}, into...)...)
@@ -199,7 +211,7 @@ func (s *session) ask(ctx context.Context, sql string, args []any, into ...any) 
 	return errors.Join(ofPool(err), s.warned)
 }
 
-// mixed closes the session, and returns errMixed.
+// mixed closes the session, because later answers would be mixed up, too, and returns errMixed.
 func (s *session) mixed() error {
 	s.close()
 	return errMixed
@@ -224,8 +236,8 @@ func (r *root) ScanBytes(b []byte) error {
 	return nil
 }
 
-// change runs a statement that changes rows, and returns how many. When it returns without an error
-// outside a transaction, the change is durable.
+// change runs a statement that changes rows, and returns how many it changed ([session.ask]). When
+// it returns without an error outside a transaction, the change is durable.
 func (s *session) change(ctx context.Context, sql string, args ...any) (n int64, err error) {
 	err = s.ask(ctx, sql, args, &n)
 	return n, err
@@ -237,11 +249,15 @@ type step struct {
 	args []any
 }
 
-// inTransaction runs steps in one transaction. It returns false, and changes nothing, if the first
-// step changes no row. It fails if any other step does not change one row. It commits only after
-// each step has reported its count, because a proxy may have dropped a step.
+// inTransaction runs steps in one transaction. It returns true if all changes were committed. It
+// returns false and nil, and changes nothing, if the first step does not change one row. It returns
+// an error if any other step does not change one row; the caller then closes the session, which
+// ends the transaction.
+//
+// It commits only after each step has reported its count, because a proxy may have dropped a step.
+// After an error of the connection it is unknown whether anything was committed.
 func (s *session) inTransaction(ctx context.Context, steps []step) (changed bool, err error) {
-	if len(steps) == 1 {
+	if len(steps) == 1 { // a single statement is a transaction by itself
 		n, err := s.change(ctx, steps[0].sql, steps[0].args...)
 		return n == 1, err
 	}
@@ -263,7 +279,9 @@ func (s *session) inTransaction(ctx context.Context, steps []step) (changed bool
 	return true, s.command(ctx, "COMMIT")
 }
 
-// command begins or ends a transaction.
+// command begins or ends a transaction: what is "BEGIN", "COMMIT" or "ROLLBACK". If the server
+// reports that it did something else, such as a rollback in place of a commit, command closes the
+// session and returns errMixed.
 func (s *session) command(ctx context.Context, what string) error {
 	s.next()
 	tag, err := s.conn.Exec(ctx, what)
@@ -273,12 +291,14 @@ func (s *session) command(ctx context.Context, what string) error {
 	return errors.Join(ofPool(err), s.warned)
 }
 
-// refused reports whether the server has refused a statement, and the session can still be used.
-// Then nothing was changed, and an open transaction was rolled back.
+// refused reports whether err means that the server has refused a statement, and the session can
+// still be used. Then nothing was changed. If a transaction was open, refused rolls it back. It
+// returns false if the server sent a warning, or if the rollback fails.
 func (s *session) refused(ctx context.Context, err error) bool {
 	reason, is := errors.AsType[*pgconn.PgError](err)
 	if !is || reason.SeverityUnlocalized != "ERROR" || s.warned != nil || s.conn.IsClosed() {
 		return false
 	}
+	// 'I' is idle: no transaction is open.
 	return s.conn.PgConn().TxStatus() == 'I' || s.command(ctx, "ROLLBACK") == nil
 }

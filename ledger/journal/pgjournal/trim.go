@@ -25,7 +25,8 @@ func (j *Journal) Trim(ctx context.Context, through journal.Position) error {
 	return j.call(ctx, func(ctx context.Context) error { return j.trim(ctx, through) })
 }
 
-// trim runs one Trim at a time, and turns errors that leave the journal sound into a HeldError.
+// trim runs one Trim at a time. It returns an ErrRejected, such as ErrFenced, and an ErrCorrupt
+// unchanged. Every other error leaves the journal sound, and becomes the reason of a HeldError.
 func (j *Journal) trim(ctx context.Context, through journal.Position) error {
 	if err := j.trimming.Lock(ctx); err != nil {
 		return err
@@ -33,7 +34,7 @@ func (j *Journal) trim(ctx context.Context, through journal.Position) error {
 	defer j.trimming.Unlock()
 	t := &trim{Journal: j, through: through}
 	err := t.run(ctx)
-	if errors.Is(err, journal.ErrFenced) && t.overtaken() {
+	if errors.Is(err, journal.ErrFenced) && t.overtaken() { // the fence is this handle's own, and no error
 		err = errors.New("the outcome of an append was resolved during the trim, which raised the term; the next " +
 			"trim continues")
 	}
@@ -47,7 +48,7 @@ func (j *Journal) trim(ctx context.Context, through journal.Position) error {
 type trim struct {
 	*Journal
 	through journal.Position // the position that Trim was called with
-	term    uint64
+	term    uint64           // the term in the database when the trim began
 	// below is the first segment of this claim that may not be in the database yet. Keys from it on
 	// are not destroyed.
 	below  keyholder.Segment
@@ -55,7 +56,8 @@ type trim struct {
 }
 
 // run does the steps of a trim: it decides how far to go, cuts the journal there, and destroys the
-// keys.
+// keys. It returns nil if everything up to t.through is destroyed. Otherwise t.erased is how far
+// that is so, and the error says what prevents the rest.
 func (t *trim) run(ctx context.Context) error {
 	if err := t.begin(ctx); err != nil {
 		return err
@@ -73,12 +75,12 @@ func (t *trim) run(ctx context.Context) error {
 		return fmt.Errorf("%w: term %d, by host %s; this handle has %d", journal.ErrFenced, v.term, v.host, t.term)
 	case t.through.Events <= v.erased.Events:
 		return nil
-	case t.through.Events >= v.begin.Events:
+	case t.through.Events >= v.begin.Events: // what is before the begin cannot be checked any more
 		if err := v.checkPosition(t.through); err != nil {
 			return err
 		}
 	}
-	var held error
+	var held error // why the cut did not go as far as was requested
 	if t.through.Events > v.begin.Events {
 		var goal uint64
 		goal, held = t.allowed(v)
@@ -92,15 +94,17 @@ func (t *trim) run(ctx context.Context) error {
 	return held
 }
 
-// overtaken reports whether this handle itself raised the term after the trim began.
+// overtaken reports whether this handle itself raised the term after the trim began, by which it
+// found out the outcome of an append ([Journal.resolve]).
 func (t *trim) overtaken() bool {
 	t.writing <- struct{}{}
 	defer t.writing.Unlock()
 	return t.term != 0 && t.Journal.term > t.term
 }
 
-// begin reads the term. It closes the segment that is being written if that will be trimmed, so
-// that no group is added to it during the trim.
+// begin sets t.term and t.below. If the segment that groups are appended to has groups that will be
+// trimmed, the next append begins another one. So no group is added to the segment during the trim.
+// begin returns [journal.ErrFenced] if this handle has not claimed the journal.
 func (t *trim) begin(ctx context.Context) error {
 	if err := t.writing.Lock(ctx); err != nil {
 		return err
@@ -115,6 +119,8 @@ func (t *trim) begin(ctx context.Context) error {
 	if s := t.segment; s != nil && s.begin.Events < t.through.Events {
 		t.segment = nil
 	}
+	// The database may have no row yet for the segment that is appended to, and has none for the
+	// one whose key is being stored. Their keys must stay.
 	t.below = keyholder.Segment{Term: t.claimed, Number: t.number + 1}
 	for _, s := range []*segment{t.segment, t.fresh} {
 		if s != nil {
@@ -124,9 +130,9 @@ func (t *trim) begin(ctx context.Context) error {
 	return nil
 }
 
-// awaitCut waits for an earlier cut that may still be in progress, because its connection broke
-// while it waited for a standby. Its changes are invisible until it ends, and the visible state
-// decides which keys are destroyed.
+// awaitCut waits until no transaction is changing the head of the journal. An earlier cut may still
+// be in progress, because its connection broke while it waited for a standby. Its changes are
+// invisible until it ends, and the visible state decides which keys are destroyed.
 func (t *trim) awaitCut(ctx context.Context) error {
 	return t.using(ctx, func(s *session) error {
 		if err := s.command(ctx, "BEGIN"); err != nil {
@@ -135,16 +141,17 @@ func (t *trim) awaitCut(ctx context.Context) error {
 		if _, err := s.change(ctx, lockSQL, t.ledger); err != nil {
 			return err
 		}
-		return s.command(ctx, "ROLLBACK")
+		return s.command(ctx, "ROLLBACK") // releases the lock: only the wait was needed
 	})
 }
 
-// allowed returns the event up to which Trim may go now. If that is less than requested, held has
-// the reason, and a segment begins at goal.
+// allowed returns the event goal up to which Trim may go now: to t.through if all other hosts have
+// folded that far, and enough of them follow. Otherwise held has the reasons, and goal is the begin
+// of a segment, or of the journal. Then nothing must be encrypted again.
 func (t *trim) allowed(v view) (goal uint64, held error) {
-	others, least := 0, t.through.Events
+	others, least := 0, t.through.Events // how many other hosts follow, and how far all others have folded
 	for _, b := range v.bases {
-		if b.Host == t.Host {
+		if b.Host == t.Host { // the caller of Trim has everything up to t.through in its file
 			continue
 		}
 		if !b.hadJournal() {
@@ -163,7 +170,7 @@ func (t *trim) allowed(v view) (goal uint64, held error) {
 		return t.through.Events, nil
 	}
 	goal = v.begin.Events
-	for _, s := range v.segments {
+	for _, s := range v.segments { // the last segment that begins at least, or before
 		if s.Events <= least {
 			goal = max(goal, s.Events)
 		}
@@ -181,14 +188,16 @@ func (b base) lagError() error {
 		time.Duration(b.Seconds)*time.Second)
 }
 
-// cut makes the journal begin at an event. If that is within a segment, it encrypts the rest of the
-// segment under a new key.
+// cut makes the journal begin after the event goal, and removes the segments before that from the
+// table of segments. If goal is within a segment, cut first encrypts the rest of that segment under
+// a new key, because the old key will be destroyed. It does nothing if the journal begins there, or
+// later. The frames before goal stay until [trim.sweep].
 func (t *trim) cut(ctx context.Context, v view, goal uint64) error {
 	if goal <= v.begin.Events {
 		return nil
 	}
-	dead, last := v.before(goal)
-	var again *resealed
+	dead, last := v.before(goal) // segments to remove; the last of them, if it has groups after goal
+	var again *resealed          // these groups under a new key; nil if there are none
 	if last != nil {
 		var err error
 		if again, err = t.reseal(ctx, v.after(*last)); err != nil {
@@ -198,8 +207,9 @@ func (t *trim) cut(ctx context.Context, v view, goal uint64) error {
 	return t.using(ctx, func(s *session) error { return t.cutBy(ctx, s, goal, dead, again) })
 }
 
-// before returns where the segments begin that have groups before an event. It also returns the
-// last of them if that has groups after the event, too.
+// before returns the segments that have groups up to the event goal: dead has for each of them the
+// event after which it begins. last is the last of these segments if it also has groups after goal;
+// otherwise it is nil.
 func (v *view) before(goal uint64) (dead []uint64, last *span) {
 	for i, s := range v.segments {
 		if s.Events >= goal {
@@ -213,7 +223,8 @@ func (v *view) before(goal uint64) (dead []uint64, last *span) {
 	return dead, last
 }
 
-// after returns where a segment ends.
+// after returns the event with which a segment ends: where the next segment begins, or where the
+// journal ends.
 func (v *view) after(s span) uint64 {
 	i := slices.Index(v.segments, s) + 1
 	if i < len(v.segments) {
@@ -222,14 +233,16 @@ func (v *view) after(s span) uint64 {
 	return v.end.Events
 }
 
-// resealed are the groups after a position within a segment, encrypted under a key of their own.
+// resealed are the groups from a position within a segment to the end of that segment, encrypted
+// under a key of their own. They become the segment id.
 type resealed struct {
 	id     keyholder.Segment
 	frames []frame
 }
 
-// reseal encrypts the groups from t.through to the end of its segment under another key, because
-// the old key will be destroyed. No group is added to that segment any more.
+// reseal encrypts the groups from t.through up to the event end, where its segment ends, under the
+// key of a new segment. It changes nothing in the database. [trim.begin] has made sure that no
+// group is added to that segment any more.
 func (t *trim) reseal(ctx context.Context, end uint64) (*resealed, error) {
 	if err := t.writing.Lock(ctx); err != nil {
 		return nil, err
@@ -255,10 +268,15 @@ func (t *trim) reseal(ctx context.Context, end uint64) (*resealed, error) {
 	return again, nil
 }
 
-// cutBy makes all changes of a cut in one transaction.
+// cutBy makes all changes of a cut in one transaction: it moves the begin of the journal to goal,
+// removes the segments that begin at dead, and replaces the frames of again, if that is not nil. It
+// also records that this host has everything up to t.through.
+//
+// It returns [journal.ErrFenced], and has changed nothing, if the first statement changes no row,
+// for example because another term is in the database.
 func (t *trim) cutBy(ctx context.Context, s *session, goal uint64, dead []uint64, again *resealed) error {
 	var steps []step
-	add := func(sql string, more ...any) {
+	add := func(sql string, more ...any) { // the first arguments are the same in all statements
 		steps = append(steps, step{sql, slices.Concat([]any{t.ledger, t.Journal.id, t.term}, more)})
 	}
 	add(cutSQL, goal, dead)
@@ -278,14 +296,16 @@ func (t *trim) cutBy(ctx context.Context, s *session, goal uint64, dead []uint64
 	return err
 }
 
-// destroy removes the rows before the begin of the journal. Then it makes all holders destroy the
-// keys of the segments that are gone.
+// destroy removes the frames before the begin of the journal. Then it makes all holders destroy the
+// keys of the segments that are gone, records in the database how far that is done, and sets
+// t.erased. It does nothing if the keys up to the begin are destroyed already. If a holder fails,
+// it returns the errors of all holders that failed, and the next trim tries again.
 func (t *trim) destroy(ctx context.Context) error {
 	v, err := t.readView(ctx, t.through)
 	if err != nil {
 		return err
 	}
-	if v.begin.Events <= v.erased.Events {
+	if v.begin.Events <= v.erased.Events { // [trim.run] has set t.erased from an earlier view
 		return nil
 	}
 	if err := t.sweep(ctx); err != nil {
@@ -317,10 +337,10 @@ func (t *trim) destroy(ctx context.Context) error {
 	return nil
 }
 
-// sweep removes the rows before the begin of the journal, a part at a time. When it returns, the
-// begin of the journal and the resealed frames are durable; no key may be destroyed earlier. It
-// returns ErrCorrupt if a frame's segment is not in the table of segments, because its key would be
-// destroyed.
+// sweep removes the frames before the begin of the journal, [sweepRows] in each transaction. When
+// it returns nil, the begin of the journal and the resealed frames are durable; no key may be
+// destroyed earlier. It returns ErrCorrupt if a remaining frame's segment is not in the table of
+// segments, because the key of that frame would be destroyed.
 func (t *trim) sweep(ctx context.Context) error {
 	return t.using(ctx, func(s *session) error {
 		for n := int64(sweepRows); n == sweepRows; {
