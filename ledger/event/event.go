@@ -39,7 +39,8 @@ type personal interface {
 	about() string // the name of the object; "" if erased
 }
 
-// objectOf returns the object that a detail is about, or "".
+// objectOf returns the object that a detail is about. It returns "" for a detail about no object or
+// several, and for that of an erased event.
 func objectOf(d Detail) string {
 	if p, is := d.(personal); is {
 		return p.about()

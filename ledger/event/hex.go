@@ -8,7 +8,7 @@ type Hex []byte
 // MarshalText implements [encoding.TextMarshaler].
 func (h Hex) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h), nil }
 
-// UnmarshalText implements [encoding.TextUnmarshaler].
+// UnmarshalText implements [encoding.TextUnmarshaler]. It accepts upper-case digits, too.
 func (h *Hex) UnmarshalText(text []byte) (err error) {
 	*h, err = hex.AppendDecode(nil, text)
 	return err

@@ -21,7 +21,8 @@ type head struct {
 	Erased bool      `json:"erased,omitempty"`
 }
 
-// MarshalJSON implements [json.Marshaler]. For an erased event it writes the fields that are kept.
+// MarshalJSON implements [json.Marshaler]. The keys of head come first, and then those of the
+// detail. For an erased event it writes only the fields that are kept.
 func (e Event) MarshalJSON() ([]byte, error) {
 	text, err := write(head{e.Number, e.Time, e.Kind(), e.Erased})
 	if err != nil || e.Says == nil || e.Erased && !outlives(e.Says) {
@@ -31,12 +32,14 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	if err != nil || string(detail) == "{}" {
 		return text, err
 	}
+	// join both objects: {head} and {detail} become {head,detail}
 	text[len(text)-1] = ','
 	return append(text, detail[1:]...), nil
 }
 
 // UnmarshalJSON implements [json.Unmarshaler]. It reads the output of MarshalJSON; null changes
-// nothing. An unknown kind or key, and an invalid value of a key, are api.ErrInvalid.
+// nothing. An unknown kind or key, and an invalid value of a key, are api.ErrInvalid. The event is
+// then unchanged.
 func (e *Event) UnmarshalJSON(text []byte) error {
 	if string(text) == "null" {
 		return nil
@@ -52,6 +55,7 @@ func (e *Event) UnmarshalJSON(text []byte) error {
 	if err := exactly(keys); err != nil {
 		return errs.Invalid("an event: %w", err)
 	}
+	// the keys that are left belong to the detail
 	for _, key := range []string{"event", "time", "kind", "erased"} {
 		delete(keys, key)
 	}
@@ -70,7 +74,7 @@ func (e *Event) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// detailOf returns an empty detail of the named kind.
+// detailOf returns an empty detail of the named kind, and false if there is no such kind.
 func detailOf(name string) (d Detail, known bool) {
 	for _, k := range kinds() {
 		if k.Kind() == name {
@@ -80,7 +84,9 @@ func detailOf(name string) (d Detail, known bool) {
 	return nil, false
 }
 
-// read decodes a detail of a kind from the keys that are not in head.
+// read decodes a detail from the keys that are not in head. kind is an empty detail of the kind to
+// decode. An erased event must be of a kind that can be erased, and have no fields but those that
+// are kept. read returns an error otherwise, and for an unknown key.
 func read(kind Detail, keys map[string]json.RawMessage, erased bool) (Detail, error) {
 	switch {
 	case erased && !erasable(kind):
@@ -105,8 +111,9 @@ func read(kind Detail, keys map[string]json.RawMessage, erased bool) (Detail, er
 	return d, nil
 }
 
-// exactly returns an error for two faults that encoding/json accepts: a key with characters that
-// no key of this package has, such as capitals, and null as a value.
+// exactly returns an error for two things that encoding/json accepts. One is a key with characters
+// that no key of this package has, such as capitals, because encoding/json ignores case. The other
+// is null as a value.
 func exactly(keys map[string]json.RawMessage) error {
 	for key, value := range keys {
 		if strings.Trim(key, "abcdefghijklmnopqrstuvwxyz_") != "" {
@@ -119,7 +126,8 @@ func exactly(keys map[string]json.RawMessage) error {
 	return nil
 }
 
-// outlives reports whether some fields of a detail are kept when its object is forgotten.
+// outlives reports whether some fields of a detail are kept when the object of its event is
+// forgotten.
 func outlives(d Detail) bool {
 	switch d.(type) {
 	case Held, Sold, Settled:
@@ -128,7 +136,8 @@ func outlives(d Detail) bool {
 	return false
 }
 
-// erasable reports whether a detail is erased, wholly or in part, when its object is forgotten.
+// erasable reports whether a detail is erased, wholly or in part, when the object of its event is
+// forgotten. A [Forgotten] is about an object, but is kept.
 func erasable(d Detail) bool {
 	_, personal := d.(personal)
 	_, stays := d.(Forgotten)
@@ -161,8 +170,10 @@ func (d *ObjectRefused) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. It accepts only the output of [encoding/json].
+// UnmarshalJSON implements [json.Unmarshaler]. It accepts only the output of [encoding/json], with
+// exactly 3 counts.
 func (d *Settled) UnmarshalJSON(text []byte) error {
+	// without the methods of Settled, so that decoding does not call this method again
 	type fields Settled
 	var in struct {
 		fields
@@ -179,8 +190,8 @@ func (d *Settled) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// write returns JSON in which <, > and & are not escaped. The caller that prints it decides about
-// escaping.
+// write returns the JSON of a value, in which <, > and & are not escaped. The caller that prints
+// the JSON decides about escaping.
 func write(value any) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -189,7 +200,8 @@ func write(value any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }
 
-// strictly decodes JSON, and returns an error for keys that the value does not have.
+// strictly decodes JSON into value, a pointer. It returns an error for keys that the value does not
+// have.
 func strictly(text []byte, value any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()

@@ -12,7 +12,7 @@ import (
 // it in a fact of a statement: its position there, from 1, and its name and options if they differ
 // from those of the tag json. A field without one of the tags is not part of that form.
 
-// kinds returns an empty detail of each kind.
+// kinds returns an empty detail of each kind, to look a kind up by its name.
 func kinds() []Detail {
 	return []Detail{
 		Created{}, TruthKeySet{}, NoiseKeySet{}, QuestionDefined{}, PolicyDefined{}, Enrolled{}, Released{}, Charged{},

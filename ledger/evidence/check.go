@@ -37,7 +37,8 @@ type Checked struct {
 	Faults []Fault `json:"faults"`
 }
 
-// OK reports whether the log contains what the document says, if the holder of the key is trusted.
+// OK reports whether the document is signed and without faults. Then the log contains what the
+// document says, if the holder of the log's key is trusted.
 func (c Checked) OK() bool { return c.Signed && len(c.Faults) == 0 }
 
 // Fault is an error in a document.
@@ -62,22 +63,27 @@ func (f Fault) String() string {
 	}
 }
 
-// checker collects the faults of a document.
+// checker collects the faults of a document, and the leaves of its events.
 type checker struct {
 	Checked
-	leaves []merkle.Leaf
-	read   bool // whether the checkpoint could be read
+	leaves []merkle.Leaf // of the events checked so far, for checkRoot
+	read   bool          // whether the checkpoint could be read
 }
 
+// fault records a fault of the document as a whole. The format is that of [fmt.Sprintf].
 func (v *checker) fault(format string, args ...any) { v.faultOf(item{}, format, args...) }
 
-// item is the place of a fault.
+// item is the place of a fault: a response of a receipt or an event of a statement. The zero value
+// is the document as a whole.
 type item struct {
-	number int
-	event  uint64
-	object string
+	number int    // of the response or event in its list, from 1
+	event  uint64 // number of the event in the log
+	object string // the object that it is about; "" for none
 }
 
+// faultOf records a fault at a place, with a text in the format of [fmt.Sprintf]. It cuts texts
+// above maxFaultText bytes. Instead of the fault after the first maxFaults, it records that there
+// are more, and ignores the others.
 func (v *checker) faultOf(at item, format string, args ...any) {
 	switch n := len(v.Faults); {
 	case n < maxFaults:
@@ -106,14 +112,16 @@ func (v *checker) checkFormat(format, want string) {
 	}
 }
 
-// checkLog checks that a checkpoint is one of the ledger's log, and reads its head. keys may be
-// nil. It returns false if keys were given and none of them signed the checkpoint. Then the rest
-// of the document is not checked, because it could prove nothing.
+// checkLog checks that a checkpoint is one of the ledger's log, and sets the head, the signature
+// and the cosigners of the result. keys may be nil: then signatures are not checked.
+//
+// It returns whether the rest of the document is to be checked. That is not so if keys were given
+// and none of them signed the checkpoint, because the rest could prove nothing.
 func (v *checker) checkLog(about event.About, checkpoint string, keys note.Verifiers) bool {
 	read, err := merkle.Read([]byte(checkpoint))
 	if err != nil {
 		v.fault("the checkpoint: %v", err)
-		return keys == nil
+		return keys == nil // without keys, the document is only compared with itself
 	}
 	v.Head, v.read = api.Head{Origin: read.Origin, Events: read.Size, Root: read.Root}, true
 	if keys != nil {
@@ -138,8 +146,11 @@ type proven struct {
 	leaf  tlog.Hash
 }
 
-// check compares the leaf of an event, as computed from the fields of the document, with the leaf
-// in the document. If the change is nil, the fields are invalid, and a fault was already recorded.
+// check computes the leaf of an event from the fields of the document, and records a fault if it is
+// not the leaf in the document. In any case, it keeps the leaf in the document for checkRoot.
+//
+// ev has the fields and no salt, which check takes from p. If ev.Change is nil, the fields are
+// invalid and a fault was already recorded, so check does not compare.
 func (v *checker) check(ev event.Event, p proven) {
 	v.leaves = append(v.leaves, merkle.Leaf{Index: ev.Number - 1, Hash: p.leaf})
 	if ev.Change == nil {
@@ -161,8 +172,8 @@ func (v *checker) check(ev event.Event, p proven) {
 	}
 }
 
-// checkRoot computes the root from all leaves and the proof, and compares it with the
-// checkpoint's.
+// checkRoot computes the root of the log from the leaves and the proof, and compares it with the
+// root in the checkpoint. It must be called after all events were checked.
 func (v *checker) checkRoot(proof []tlog.Hash) {
 	if !v.read {
 		return // checkLog has already recorded the fault

@@ -18,10 +18,11 @@ import (
 // document from using far more memory than it has bytes.
 const smallestItem = 64
 
-// items decodes a long list.
+// items decodes a long list, with a limit on memory.
 type items[T any] struct{ list []T }
 
-// UnmarshalJSON implements [json.Unmarshaler]. Unlike encoding/json, it stops at the first fault.
+// UnmarshalJSON implements [json.Unmarshaler]. Unlike encoding/json, it stops at the first fault,
+// and refuses more items than can be in the bytes read so far.
 func (l *items[T]) UnmarshalJSON(data []byte) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -42,7 +43,10 @@ func (l *items[T]) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// readDocument decodes one JSON object into a document. It then encodes the document again and
+// readDocument decodes one JSON object, and returns [errs.ErrInvalid] for any other text than a
+// ledger writes. what names the document in errors. into points to the memory for decoding.
+//
+// After decoding, document returns the value of the document. readDocument encodes it again and
 // compares the bytes, because each document has exactly one encoding.
 func readDocument(what string, data []byte, into any, document func() any) error {
 	if len(data) > event.MaxDocument {
@@ -79,7 +83,8 @@ func present[T any](list []T) []T {
 	return list
 }
 
-// offset returns the position of a JSON syntax error, for an error text, or "" for another error.
+// offset returns the position of a JSON syntax error as the end of an error text, or "" for another
+// error.
 func offset(err error) string {
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
 		return fmt.Sprintf(" (byte %d)", syntax.Offset)
@@ -87,7 +92,8 @@ func offset(err error) string {
 	return ""
 }
 
-// sameText returns an error if the JSON of got differs from that of want.
+// sameText returns an error if the JSON of got differs from that of want. The error shows both from
+// shortly before the difference.
 func sameText(want, got any) error {
 	wanted, err := json.Marshal(want)
 	if err != nil {
@@ -105,7 +111,8 @@ func sameText(want, got any) error {
 	return nil
 }
 
-// firstDifference returns the index at which two texts begin to differ, or -1 if they are equal.
+// firstDifference returns the index at which two texts begin to differ, or -1 if they are equal. If
+// one is the beginning of the other, it is the length of the shorter one.
 func firstDifference(a, b []byte) int {
 	if bytes.Equal(a, b) {
 		return -1
@@ -119,13 +126,15 @@ func firstDifference(a, b []byte) int {
 	return n
 }
 
-// excerpt returns a short part of a text, from an index on, for an error text.
+// excerpt returns at most 40 bytes of a text, from an index on, for an error text.
 func excerpt(text []byte, from int) []byte {
 	const most = 40
 	return text[from:min(from+most, len(text))]
 }
 
-// aboutOf returns the data of the ledger in the head of a document.
+// aboutOf returns the data of the ledger in the head of a document. ledger is the text of its ID.
+// If that is not a UUID in its standard form, it returns an error, and the data with what could be
+// read.
 func aboutOf(ledger string, created time.Time, currency, logKey string) (event.About, error) {
 	id, err := uuid.Parse(ledger)
 	if err == nil && id.String() != ledger {

@@ -31,7 +31,9 @@ func (f Fact) Kind() string { return says.Event{Says: f.Says}.Kind() }
 // about returns the object that the fact is about, or "".
 func (f Fact) about() string { return says.Event{Says: f.Says}.Object() }
 
-// factOf returns an event as a fact. If it returns an error, fields of the fact may be missing.
+// factOf returns an event as a fact with the given leaf. It returns an error if statements do not
+// have the kind, or if names does not have a definition. The fact is then returned without these
+// fields.
 func factOf(ev event.Event, leaf tlog.Hash, names event.Names) (Fact, error) {
 	said, err := event.DescribeFact(ev.Change, names)
 	if said == nil {
@@ -40,8 +42,9 @@ func factOf(ev event.Event, leaf tlog.Hash, names event.Names) (Fact, error) {
 	return Fact{Event: ev.Number, Time: ev.Time, Says: said, Salt: ev.Salt[:], Leaf: leaf}, err
 }
 
-// change returns the change of the event that a fact describes, or an error if the fact describes
-// none.
+// change returns the change of the event that a fact describes. It returns nil and an error if the
+// fact is of a kind that statements do not have, or has an invalid field. g has the definitions of
+// earlier facts.
 func (f Fact) change(g *event.Glossary) (event.Change, error) {
 	c, err := event.Parse(f.Says, g)
 	if c == nil && err == nil {

@@ -20,6 +20,8 @@ func OpenCheckpoint(signed []byte, keys note.Verifiers) (api.Head, error) {
 	return head, err
 }
 
+// openCosigned is [OpenCheckpoint] that also returns the keys of the cosignatures. keys may be nil;
+// then no signature is accepted.
 func openCosigned(signed []byte, keys note.Verifiers) (api.Head, merkle.Cosigners, error) {
 	if keys == nil {
 		keys = note.VerifierList()

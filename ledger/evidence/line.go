@@ -16,13 +16,14 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// opening and closing have the first and the last JSON keys of every fact.
+// opening has the first JSON keys of every fact.
 type opening struct {
 	Event uint64    `json:"event"`
 	Time  time.Time `json:"time"`
 	Kind  string    `json:"kind"`
 }
 
+// closing has the last JSON keys of every fact.
 type closing struct {
 	Salt says.Hex  `json:"salt"`
 	Leaf tlog.Hash `json:"leaf"`
@@ -31,7 +32,8 @@ type closing struct {
 // usualParts is the capacity for the fields of a line. All present kinds fit.
 const usualParts = 20
 
-// shape describes the JSON of the facts of one kind.
+// shape describes the JSON of the facts of one kind. A line is a struct with one field for each
+// JSON key, which encoding/json encodes and decodes.
 type shape struct {
 	detail reflect.Type // the struct of the detail
 	fields []int        // the indexes of its fields that are in a fact, in order
@@ -39,13 +41,14 @@ type shape struct {
 	policy bool         // whether a field may contain a policy
 }
 
-// shapes returns the shapes of all kinds, by name.
+// shapes returns the shapes of all kinds that statements contain, by the name of the kind.
 var shapes = sync.OnceValue(func() map[string]shape {
 	all := map[string]shape{}
 	for _, d := range event.FactDetails() {
 		s := shape{detail: reflect.TypeOf(d)}
 		fields := reflect.VisibleFields(reflect.TypeFor[opening]())
 		for _, f := range event.FactFields(d) {
+			// One index is enough, because the fields of a detail are not embedded.
 			fields, s.fields = append(fields, f), append(s.fields, f.Index[0])
 			s.policy = s.policy || hasPolicy(f.Type)
 		}
@@ -70,8 +73,9 @@ func hasPolicy(t reflect.Type) bool {
 	})
 }
 
-// parts appends pointers to the fields of a fact to all, in the order of a line. Says must point
-// to the struct of the shape.
+// parts appends to all a pointer to each field of a fact, in the order of the fields of a line of
+// the shape. kind points to the name of the kind, which is no field of Fact. Says must point to the
+// struct of the shape.
 func (f *Fact) parts(all []reflect.Value, of shape, kind *string) []reflect.Value {
 	all = append(all, reflect.ValueOf(&f.Event), reflect.ValueOf(&f.Time), reflect.ValueOf(kind))
 	detail := reflect.ValueOf(f.Says).Elem()
@@ -81,8 +85,9 @@ func (f *Fact) parts(all []reflect.Value, of shape, kind *string) []reflect.Valu
 	return append(all, reflect.ValueOf(&f.Salt), reflect.ValueOf(&f.Leaf))
 }
 
-// line returns a struct whose JSON is the JSON of the fact. The shape is zero if the fact has no
-// detail.
+// line returns a struct whose JSON is the JSON of the fact, and the shape of its kind. Without a
+// detail of a kind that statements contain, the struct has only the fields of opening and closing,
+// and the shape is zero.
 func (f Fact) line() (line any, of shape) {
 	kind := f.Kind()
 	of, known := shapes()[kind]
@@ -106,8 +111,8 @@ func (f Fact) MarshalJSON() ([]byte, error) {
 }
 
 // equals reports whether two facts are equal in memory. If so, their JSON, which may be long, need
-// not be compared. It returns false for facts that may contain policies. A policy computes its
-// steps at their first use, which another goroutine may do concurrently.
+// not be compared. It returns false for facts that may contain policies, even for equal ones. A
+// policy computes its steps at their first use, which another goroutine may do concurrently.
 func (f Fact) equals(other Fact) bool {
 	a, of := f.line()
 	b, _ := other.line()
@@ -115,7 +120,7 @@ func (f Fact) equals(other Fact) bool {
 }
 
 // UnmarshalJSON implements [json.Unmarshaler]. An unknown kind is an error, and so is a field that
-// the kind does not have.
+// the kind does not have. After an error the fact is unchanged.
 func (f *Fact) UnmarshalJSON(data []byte) error {
 	var of struct {
 		Kind string `json:"kind"`
@@ -127,6 +132,7 @@ func (f *Fact) UnmarshalJSON(data []byte) error {
 	if !known {
 		return noSuchKind(of.Kind)
 	}
+	// decode into a line, whose fields have the JSON keys, and then copy these fields to the fact
 	line, read := reflect.New(is.line), Fact{Says: reflect.New(is.detail).Interface().(says.Detail)}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()

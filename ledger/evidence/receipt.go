@@ -172,19 +172,22 @@ func (r Receipt) Verify(keys note.Verifiers) Checked {
 	return v.Checked
 }
 
-// soldQuestion returns the question of the sale.
+// soldQuestion returns the definition of the question of the sale, from the fields of the receipt.
 func (r *Receipt) soldQuestion() api.Question {
 	return api.Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding, Mechanism: r.Mechanism}
 }
 
-// checkHeads checks the events of the ledger, the question, the buyer and the sale.
+// checkHeads checks the events that define the ledger, the question and the buyer, and the event
+// that starts the sale, against their leaves.
 func (r *Receipt) checkHeads(v *checker, about event.About) {
 	e := r.Evidence
+	// head checks the event of p, with the given time and change. The name with its parenthesis is
+	// part of the text of a fault, which head closes.
 	head := func(name string, p Proven, at time.Time, c event.Change) {
 		ev := event.Event{Number: p.Event, Time: at, Change: c}
 		in := item{event: p.Event}
 		if _, is := c.(*event.SaleMade); is && !v.withhold(&ev, in, e.Withheld) {
-			ev.Change = nil
+			ev.Change = nil // the fault is recorded, and the leaf cannot be compared
 		}
 		v.check(ev, proven{in, "altered: the " + name + ", salt or leaf)", p.Salt, p.Leaf})
 	}
@@ -203,8 +206,8 @@ func (r *Receipt) checkHeads(v *checker, about event.About) {
 		})
 }
 
-// checkResponse checks one response against its leaf, and that its event is at the expected
-// position.
+// checkResponse checks the response at index i, counted from 0, against its leaf, and that its
+// event is at the expected position. q is the question of the sale.
 func (r *Receipt) checkResponse(v *checker, i int, one SoldResponse, q *event.Question) {
 	at := item{i + 1, one.Event, one.Object}
 	if want := r.Evidence.Sale.Event + 1 + uint64(i); one.Event != want {
@@ -236,13 +239,13 @@ func (r *Receipt) checkResponse(v *checker, i int, one SoldResponse, q *event.Qu
 	}
 	c.Object, c.Value = one.Object, value
 	if !v.withhold(&ev, at, one.Withheld) || !known {
-		ev.Change = nil
+		ev.Change = nil // the fault is recorded, and the leaf cannot be compared
 	}
 	v.check(ev, p)
 }
 
-// withhold sets the commitment to the part of an event that a receipt does not show. It returns
-// false if the commitment is invalid.
+// withhold sets the commitment to the part of an event that a receipt does not show. If its length
+// is wrong, it records a fault and returns false.
 func (v *checker) withhold(ev *event.Event, at item, commitment says.Hex) bool {
 	if len(commitment) != len(event.Commitment{}) {
 		v.faultOf(at, "the commitment to what is withheld has %d bytes instead of %d",
@@ -253,7 +256,8 @@ func (v *checker) withhold(ev *event.Event, at item, commitment says.Hex) bool {
 	return true
 }
 
-// checkSums checks the number of the responses and the sum of their prices.
+// checkSums checks that the receipt has all responses of the sale, and that their prices add up to
+// the price of the sale. Upgrades must not be more than the objects.
 func (r *Receipt) checkSums(v *checker) {
 	if uint64(len(r.Responses)) != r.Objects || r.Objects == 0 {
 		v.fault("the receipt has %d responses, the sale %d", len(r.Responses), r.Objects)
@@ -264,7 +268,7 @@ func (r *Receipt) checkSums(v *checker) {
 			fits = false
 			break
 		}
-		sum += max(one.Price, 0)
+		sum += max(one.Price, 0) // for a negative price, checkResponse records a fault
 	}
 	if !fits || sum != r.Price {
 		v.fault("the prices of the responses do not add up to that of the sale, %d", r.Price)
@@ -274,7 +278,8 @@ func (r *Receipt) checkSums(v *checker) {
 	}
 }
 
-// checkOrder checks the order of the responses and of the events.
+// checkOrder checks that the responses are in the order of the names, and that the events are in
+// the order of the log. The checkpoint must cover the whole sale.
 func (r *Receipt) checkOrder(v *checker) {
 	last := ""
 	for i, one := range r.Responses {
@@ -291,6 +296,8 @@ func (r *Receipt) checkOrder(v *checker) {
 	if e.Created.Event != 1 {
 		v.fault("the ledger was created by event %d, but a log begins with that", e.Created.Event)
 	}
+	// before checks that an event precedes the sale, and that its time is not before the creation
+	// of the ledger.
 	before := func(number uint64, at time.Time) {
 		if number >= e.Sale.Event || at.After(r.Time) || at.Before(r.Created) {
 			v.fault("event %d, of %v, does not come before the sale, event %d", number, at, e.Sale.Event)

@@ -141,7 +141,8 @@ func (st *Statement) Summarize() error {
 	return nil
 }
 
-// ReadStatement parses the JSON of a statement, as strictly as [ReadReceipt] parses receipts.
+// ReadStatement parses the JSON of a statement, as strictly as [ReadReceipt] parses receipts. A
+// statement that can be read need not be true: see [Statement.Verify].
 func ReadStatement(data []byte) (Statement, error) {
 	type plain Statement
 	type document struct { // these lists hide the fields of plain
@@ -225,7 +226,8 @@ func (st Statement) Verify(keys note.Verifiers) Checked {
 	return v.Checked
 }
 
-// checkFact checks a fact against its leaf, and adds it to the summary.
+// checkFact checks a fact against its leaf, and adds it to the summary. at is the place of the
+// fact. It also checks that the fact is written as a ledger writes it.
 func (v *checker) checkFact(s *summary, at item, f Fact) {
 	s.fault = func(format string, args ...any) { v.faultOf(at, format, args...) }
 	c, err := f.change(s.Glossary)
@@ -241,6 +243,7 @@ func (v *checker) checkFact(s *summary, at item, f Fact) {
 	// The hash does not cover the spelling of the fields, so the fact is written again and
 	// compared.
 	whole, err := factOf(ev, f.Leaf, s)
+	// ev has no salt; check has compared that of f
 	whole.Salt = f.Salt
 	if err == nil && !whole.equals(f) {
 		err = sameText(whole, f)
@@ -250,8 +253,8 @@ func (v *checker) checkFact(s *summary, at item, f Fact) {
 	}
 }
 
-// checkSummary compares the readable part of a statement with the summary of its events, field by
-// field.
+// checkSummary compares the readable part of a statement, stated, with the summary computed from
+// its events, field by field.
 func (v *checker) checkSummary(computed, stated Statement) {
 	want, got := reflect.ValueOf(computed), reflect.ValueOf(stated)
 	for i := range want.NumField() {
@@ -271,9 +274,9 @@ func (v *checker) checkSummary(computed, stated Statement) {
 	}
 }
 
-// sameItems compares two lists item by item, up to the first difference. It does not compare them
-// as one text, because the computed list may be far longer than the document: each of many chains
-// contains its policy in full.
+// sameItems returns an error for the first difference of two lists. It compares them item by item,
+// and not as one text. The computed list may be far longer than the document, because each of many
+// chains contains its policy in full.
 func sameItems(want, got reflect.Value) error {
 	for i := range min(want.Len(), got.Len()) {
 		if err := sameText(want.Index(i).Interface(), got.Index(i).Interface()); err != nil {

@@ -17,22 +17,23 @@ import (
 // package fold, as far as the events of one object allow.
 type summary struct {
 	*event.Glossary
-	out     Statement
-	last    event.Event
-	listed  []uint64 // numbers of the events about the object
-	account event.Account
-	chains  map[uint32]*chainSummary
-	nanos   int64 // total cost of the chains, in nano-nats
+	out     Statement                // the lists of the summary so far; statement sets the rest
+	last    event.Event              // the event added last
+	listed  []uint64                 // numbers of the events about the object
+	account event.Account            // what the object has spent and earned so far
+	chains  map[uint32]*chainSummary // by the number of the question
+	nanos   int64                    // total cost of the chains, in nano-nats
 	// withdrawn is the event of the object's last withdrawal, or 0.
 	withdrawn uint64
-	// proven has the time from which the first policy is known to allow no more than the second.
+	// proven has, for the numbers of two policies, a time from which the first is known to allow no
+	// more than the second.
 	proven   map[[2]uint32]time.Time
 	compared int // number of comparisons of policies
 	// fault is called with what is wrong with the current event.
 	fault func(format string, args ...any)
 }
 
-// add adds the next event to the summary.
+// add adds the next event to the summary, and records a fault if no ledger could have it here.
 func (s *summary) add(ev event.Event) {
 	if ev.Number <= s.last.Number || ev.Time.Before(s.last.Time) {
 		s.fault("it follows event %d, of %v, but must precede it", s.last.Number, s.last.Time)
@@ -62,15 +63,17 @@ func (s *summary) add(ev event.Event) {
 	}
 }
 
-// begin restores what was kept of the object when its earlier events were erased.
+// begin restores what was kept of the object when its earlier events were erased: its account and
+// the cost of each chain. It is the first event about the object in a statement.
 func (s *summary) begin(c *event.Forgotten, ev event.Event) {
 	if c.Object != s.out.Object || len(s.listed) > 0 || s.out.Forgotten != 0 {
 		s.fault("it forgets another object, or the statement still has what it erased")
 	}
+	// a forgotten object counts as withdrawn until it is enrolled again
 	s.out.Forgotten, s.withdrawn, s.account = ev.Number, ev.Number, c.Account
 	for _, r := range c.Chains {
 		if old := s.chains[r.Question]; old != nil {
-			s.nanos -= old.counted
+			s.nanos -= old.counted // only a forged statement has the chain already
 		}
 		s.chains[r.Question] = &chainSummary{policy: r.Policy, before: r.Spent}
 		s.count(s.chains[r.Question])
@@ -80,8 +83,8 @@ func (s *summary) begin(c *event.Forgotten, ev event.Event) {
 	}
 }
 
-// count updates the total cost of the chains after one of them changed. Adding up all chains at
-// each event would take quadratic time.
+// count updates the total cost of the chains after chain c changed. It replaces the part of c that
+// was counted before. Adding up all chains at each event would take quadratic time.
 func (s *summary) count(c *chainSummary) {
 	now := plus(c.past, plus(c.before, c.spent())).Nano()
 	s.nanos -= c.counted
@@ -102,7 +105,8 @@ func (s *summary) spent() privacy.Epsilon {
 	return sum
 }
 
-// addPersonal adds an event about the object.
+// addPersonal adds an event about the object. Afterwards, it records a fault if the event has
+// raised the spent ε above the cap.
 func (s *summary) addPersonal(ev event.Event) {
 	before := s.account.Spent
 	switch c := ev.Change.(type) {
@@ -148,7 +152,8 @@ func (s *summary) addPersonal(ev event.Event) {
 	}
 }
 
-// hold checks an event of a reservation.
+// hold checks an event that adds the object to a reservation. The reservation must be under the
+// policy that the chain has at that time.
 func (s *summary) hold(c *event.Held, ev event.Event) {
 	r, known := s.Reservations[c.Sale]
 	if !known || !r.Holds(ev) {
@@ -176,7 +181,9 @@ func (s *summary) changeTerms(c *event.TermsChanged, ev event.Event) {
 	})
 }
 
-// checkLess records a fault if new terms may allow more than the old ones.
+// checkLess records a fault if new terms may allow more than the old ones. under is the number of
+// the old policy, and c has the new one. The comparison of the same two policies is valid for all
+// later times, so it is done once.
 func (s *summary) checkLess(c *event.TermsChanged, under uint32, ev event.Event) {
 	if s.account.Cap.Less(c.Cap) {
 		s.fault("without consent the cap rises from ε=%s to %s", s.account.Cap, c.Cap)
@@ -200,8 +207,8 @@ func (s *summary) checkLess(c *event.TermsChanged, under uint32, ev event.Event)
 // millisecond, and the statement may be hostile.
 const mostCompared = 10_000
 
-// terms returns a policy by its number. For no policy it returns one with the largest ε as its
-// ceiling.
+// terms returns a policy by its number. For the number 0, which means no policy, it returns one
+// with the largest ε as its ceiling.
 func (s *summary) terms(number uint32) policy.Policy {
 	if p := s.Policies[number]; p != nil {
 		return *p
@@ -209,7 +216,8 @@ func (s *summary) terms(number uint32) policy.Policy {
 	return policy.Fixed(privacy.MaxEpsilon())
 }
 
-// beginEpoch ends the current epoch of a chain and starts the next one.
+// beginEpoch ends the current epoch of a chain and starts the next one. The cost of the old epoch
+// stays. An epoch in which nothing happened cannot end.
 func (s *summary) beginEpoch(c *event.EpochBegun, number uint64) {
 	ch := s.chain(c.Question)
 	if ch.unused() && ch.before.IsZero() {
@@ -217,13 +225,14 @@ func (s *summary) beginEpoch(c *event.EpochBegun, number uint64) {
 	}
 	old := s.state(c.Question, ch)
 	old.Ended = number
+	// old.Spent includes before, so before is now part of past
 	ch.ended, ch.past, ch.before = append(ch.ended, old), plus(ch.past, old.Spent), privacy.Epsilon{}
 	ch.bound, ch.levels, ch.holders, ch.answered = false, nil, nil, privacy.Epsilon{}
-	s.addEntries(ch, 1)
+	s.addEntries(ch, 1) // for the epoch that has ended
 	ch.lowest, ch.highest = privacy.Epsilon{}, privacy.Epsilon{}
 }
 
-// state returns the description of the current epoch of a chain.
+// state returns the description of the current epoch of a chain, for a question with a number.
 func (s *summary) state(question uint32, c *chainSummary) StatedChain {
 	return StatedChain{
 		Question: s.name(question), Epoch: len(c.ended) + 1, Policy: s.Policies[c.policy],
@@ -232,8 +241,8 @@ func (s *summary) state(question uint32, c *chainSummary) StatedChain {
 	}
 }
 
-// compareListed compares the list of events in a stated event with the events that the statement
-// has.
+// compareListed compares the list of events in a stated event with the events about the object that
+// the statement has. It records a fault for the first difference. Both lists are in rising order.
 func (s *summary) compareListed(c *event.Stated) {
 	if c.Forgotten != s.out.Forgotten {
 		s.fault("it lists the events after event %d, which forgot the object; in the statement that is event %d",
@@ -251,6 +260,7 @@ func (s *summary) compareListed(c *event.Stated) {
 	}
 }
 
+// name returns the name of a question, or "" if it is not defined.
 func (s *summary) name(question uint32) string {
 	if q := s.Questions[question]; q != nil {
 		return q.Name
@@ -258,12 +268,14 @@ func (s *summary) name(question uint32) string {
 	return "" // a fault for the unreadable fact was already recorded
 }
 
+// enroll starts a chain, or resumes it after the object withdrew. number is that of the event. A
+// chain that is resumed keeps its policy, and the cap changes only by a change of terms.
 func (s *summary) enroll(c *event.Enrolled, number uint64) {
 	ch, known := s.chains[c.Question]
 	if !known {
 		ch = &chainSummary{policy: c.Policy}
 		s.chains[c.Question] = ch
-	} else if s.withdrawn <= ch.enrolled || ch.policy != c.Policy {
+	} else if s.withdrawn <= ch.enrolled || ch.policy != c.Policy { // not withdrawn since, or another policy
 		s.fault("the object is already enrolled in question %q, or was under another policy", s.name(c.Question))
 	}
 	if !s.account.Cap.IsZero() && s.account.Cap != c.Cap {
@@ -272,8 +284,9 @@ func (s *summary) enroll(c *event.Enrolled, number uint64) {
 	ch.enrolled, s.account.Cap = number, c.Cap
 }
 
-// chain returns the chain of a question. It records a fault if the object does not take part in
-// the question.
+// chain returns the chain of a question. If the object does not take part in the question, it
+// records a fault. It then also returns a chain, so that the caller can continue: a new one if
+// there was none.
 func (s *summary) chain(question uint32) *chainSummary {
 	ch, known := s.chains[question]
 	if !known {
@@ -286,7 +299,9 @@ func (s *summary) chain(question uint32) *chainSummary {
 	return ch
 }
 
-// respond adds a response to a chain.
+// respond adds a response at an ε to a chain, and to the list of responses. ev is the event that
+// records it. It records a fault if a response at that level could not have been made by that
+// method.
 func (s *summary) respond(question uint32, epsilon privacy.Epsilon, r event.Response, ev event.Event) {
 	ch := s.chain(question)
 	if _, recorded := ch.levels[epsilon]; recorded || epsilon.IsZero() || r.Method != ch.method(epsilon) {
@@ -300,6 +315,8 @@ func (s *summary) respond(question uint32, epsilon privacy.Epsilon, r event.Resp
 	})
 }
 
+// value returns the text form of a response, or "" if the question is not defined or cannot have
+// it.
 func (s *summary) value(question uint32, epsilon privacy.Epsilon, v event.Value) string {
 	if q := s.Questions[question]; q != nil && q.Has(epsilon, v) {
 		return q.Text(epsilon, v)
@@ -307,7 +324,8 @@ func (s *summary) value(question uint32, epsilon privacy.Epsilon, v event.Value)
 	return ""
 }
 
-// sell adds the sale of a response, which is new or was recorded before.
+// sell adds the sale of a response. A response that was recorded before (a resale) must be the
+// same; any other is also added to the chain.
 func (s *summary) sell(c *event.Sold, ev event.Event) {
 	r, known := s.Sales[c.Sale]
 	if !known || !r.Holds(ev) {
@@ -332,7 +350,8 @@ func (s *summary) sell(c *event.Sold, ev event.Event) {
 	})
 }
 
-// addHolder records that a buyer holds a level.
+// addHolder records that a buyer holds a level, which counts as an entry of the chain. It does
+// nothing if the buyer holds the level already.
 func (s *summary) addHolder(ch *chainSummary, epsilon privacy.Epsilon, buyer uint32) {
 	if ch.holders == nil {
 		ch.holders = map[holding]bool{}
@@ -343,7 +362,8 @@ func (s *summary) addHolder(ch *chainSummary, epsilon privacy.Epsilon, buyer uin
 	}
 }
 
-// levelEntries returns how many entries of a chain one level of a question needs.
+// levelEntries returns how many entries of a chain one level of a question counts for: see
+// [event.MaxEntries].
 func (s *summary) levelEntries(question uint32) int {
 	if q := s.Questions[question]; q != nil {
 		return q.LevelEntries()
@@ -351,17 +371,19 @@ func (s *summary) levelEntries(question uint32) int {
 	return 1 // a fault for the unreadable fact was already recorded
 }
 
-// addEntries adds to the number of entries of a chain, and records a fault above the maximum.
-// Entries that a ledger keeps free for reservations are not counted, because no event about an
-// object says that a reservation was cancelled.
+// addEntries adds n to the number of entries of a chain, and records a fault above the maximum.
+//
+// A ledger also keeps entries free for reservations. These are not counted here, because no event
+// about an object says that a reservation was cancelled.
 func (s *summary) addEntries(ch *chainSummary, n int) {
 	if ch.entries += n; ch.entries > event.MaxEntries {
 		s.fault("the chain has %d entries; at most %d are possible", ch.entries, event.MaxEntries)
 	}
 }
 
-// statement returns the summary. It records a fault if the last event is not the one that ends the
-// list.
+// statement returns the summary. It must be called once, after all events were added. It records a
+// fault if the last event is not the one that lists the events about the object. It also does so
+// for each definition that no event refers to.
 func (s *summary) statement() Statement {
 	if c, ok := s.last.Change.(*event.Stated); !ok || c.Object != s.out.Object {
 		s.fault("no event ends the list of the events about %q", s.out.Object)
@@ -381,8 +403,8 @@ func (s *summary) statement() Statement {
 // chainSummary is the state of a chain, computed from the events of a statement.
 type chainSummary struct {
 	enrolled uint64 // the event of the last enrolment in the question
-	policy   uint32
-	bound    bool // whether it is bound to a true value
+	policy   uint32 // by number; 0 for none
+	bound    bool   // whether it is bound to a true value
 	// levels has the responses of the epoch by level. Their order does not matter for the cost.
 	levels   map[privacy.Epsilon]event.Value
 	holders  map[holding]bool // buyers that hold levels of the epoch
@@ -403,18 +425,19 @@ type holding struct {
 	buyer   uint32
 }
 
-// method returns how a response at a new level of the epoch must have been made.
+// method returns by which method a response at a new level of the epoch must have been made: raised
+// above the highest level, degraded below the lowest, and otherwise inserted.
 func (c *chainSummary) method(epsilon privacy.Epsilon) event.Method {
 	switch {
 	case c.highest.Less(epsilon):
-		return event.MethodAt(len(c.levels), len(c.levels))
+		return event.MethodAt(len(c.levels), len(c.levels)) // above all levels, or the first one
 	case epsilon.Less(c.lowest):
-		return event.MethodAt(0, len(c.levels))
+		return event.MethodAt(0, len(c.levels)) // below all levels
 	}
 	return event.MethodInsert
 }
 
-// add records a level of the epoch.
+// add adds a level of the epoch with its response.
 func (c *chainSummary) add(epsilon privacy.Epsilon, v event.Value) {
 	if c.levels == nil {
 		c.levels, c.lowest = map[privacy.Epsilon]event.Value{}, epsilon
@@ -428,12 +451,15 @@ func (c *chainSummary) add(epsilon privacy.Epsilon, v event.Value) {
 	}
 }
 
-// spent returns the cost of the epoch, without what was spent before the object was forgotten.
+// spent returns the cost of the epoch: its highest level and its charges. It does not include what
+// was spent before the object was forgotten.
 func (c *chainSummary) spent() privacy.Epsilon { return plus(c.highest, c.answered) }
 
 // unused reports whether nothing has happened in the epoch.
 func (c *chainSummary) unused() bool { return len(c.levels) == 0 && !c.bound && c.answered.IsZero() }
 
+// newSummary returns the summary of no events, for a statement about an object. Its lists are not
+// nil, because a statement has [] and not null for an empty list.
 func newSummary(object string) *summary {
 	out := Statement{
 		Format: event.StatementFormat, Object: object, Chains: []StatedChain{}, Released: []StatedResponse{},
@@ -444,8 +470,8 @@ func newSummary(object string) *summary {
 	}
 }
 
-// plus returns a + b, or the largest ε if the sum is larger. So an impossible statement cannot
-// overflow to a possible one.
+// plus returns a + b, or the largest ε if the sum is larger. So a forged statement cannot make the
+// sum overflow to a small value.
 func plus(a, b privacy.Epsilon) privacy.Epsilon {
 	sum, err := a.Add(b)
 	if err != nil {

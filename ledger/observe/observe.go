@@ -31,8 +31,8 @@ type Observer interface {
 
 // Commit describes one commit.
 type Commit struct {
-	Requests int           // whose events it has; a large request may have events in several commits
-	Events   uint64        // recorded, including the events of refusals
+	Requests int           // number of requests with events in the commit; a large request may be in several commits
+	Events   uint64        // number of recorded events, including those of refusals
 	Bytes    int64         // of these events in the journal; 0 for a ledger in memory
 	Duration time.Duration // from the decision until the commit is durable
 	// Draws counts the responses and answers that were drawn, by method. "raise" and "fresh" use

@@ -7,27 +7,30 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// Call calls a function of the host. If the function panics, Call returns a [*api.PanicError] with
-// the name.
+// Call calls a function of the host and returns its error. If the function panics, Call returns a
+// [*api.PanicError] with the name.
 func Call(name string, call func() error) (err error) {
 	defer catch(name, &err)
 	return call()
 }
 
-// catch recovers a panic of a function of the host. It is deferred around the call.
+// catch recovers a panic of a function of the host, and stores it in *err as a [*api.PanicError].
+// It must be deferred directly, because recover has no effect in a deeper call.
 func catch(name string, err *error) {
 	if p := recover(); p != nil {
 		*err = &api.PanicError{Function: name, Value: p}
 	}
 }
 
-// Seq returns a sequence that ranges over a sequence of the host. If that panics, the result ends
-// with a [*api.PanicError]. A panic of the loop body is not recovered.
+// Seq returns a sequence that ranges over of, a sequence of the host. If of panics, the result ends
+// with a [*api.PanicError]. A panic of the loop body continues, because it is not a fault of the
+// host.
 func Seq[T any](name string, of iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		inBody, left := false, false
+		inBody, left := false, false // the loop body runs; the loop body has left the loop
 		err := func() (err error) {
 			defer func() {
+				// the panic is that of the loop body; without recover it continues
 				if inBody {
 					return
 				}
@@ -43,7 +46,7 @@ func Seq[T any](name string, of iter.Seq2[T, error]) iter.Seq2[T, error] {
 			})
 			return nil
 		}()
-		if err != nil && !left {
+		if err != nil && !left { // after the loop body has left, yield must not be called
 			var none T
 			yield(none, err)
 		}
@@ -58,15 +61,15 @@ type Reported struct {
 	report func()
 }
 
-// WithReport returns an error for which [Report] calls the function report.
+// WithReport returns an error that wraps err, and for which [Report] calls the function report.
 func WithReport(err error, report func()) error { return &Reported{err, report} }
 
 // Unwrap returns the error without the function.
 func (r *Reported) Unwrap() error { return r.error }
 
-// Report calls the function of a [Reported] that err wraps, if there is one. It returns err; if err
-// itself is the Reported, it returns the error without the function. Report must be called at the
-// end of a request, outside of any transaction.
+// Report calls the function of the first [Reported] that err is or wraps, if there is one. If err
+// itself is the Reported, it returns the error without the function, and otherwise err. Report must
+// be called at the end of a request, outside of any transaction.
 func Report(err error) error {
 	reported, is := errors.AsType[*Reported](err)
 	if !is {
@@ -79,10 +82,10 @@ func Report(err error) error {
 	return err
 }
 
-// OrClean returns the result of use. It runs clean if a function of the host makes use panic or end
-// its goroutine. The panic continues.
+// OrClean returns the result of use. It runs clean only if use does not return, because a function
+// of the host panics or ends its goroutine. The panic continues.
 func OrClean(use func() error, clean func()) error {
-	returned := false
+	returned := false // recover would not detect the end of the goroutine
 	defer func() {
 		if !returned {
 			clean()

@@ -25,10 +25,11 @@ type Log struct {
 func (l *Log) Use(log zerolog.Logger) { l.host, l.quiet = log, log.Sample(nil) }
 
 // Debugging reports whether the logger accepts lines of the debug level. It runs no code of the
-// host.
+// host, so it may be called under a lock.
 func (l *Log) Debugging() bool { return l.quiet.Debug().Enabled() }
 
-// Now writes a line in this goroutine. The caller must hold no lock and no transaction.
+// Now writes a line in this goroutine. line gets the logger of the host. The caller must hold no
+// lock and no transaction, because the logger may be slow or call the ledger.
 func (l *Log) Now(line func(*zerolog.Logger)) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -56,8 +57,8 @@ func (l *Log) Say(level zerolog.Level, err error, text string) {
 	l.Later(func(log *zerolog.Logger) { log.WithLevel(level).Err(err).Msg(text) })
 }
 
-// Flush writes the lines of Later that no goroutine has begun to write. The logger itself may call
-// it.
+// Flush writes the lines of Later that no goroutine has begun to write. It does not wait for a line
+// that another goroutine is writing. So the logger itself may call it.
 func (l *Log) Flush() { l.write() }
 
 // write writes queued lines until none is left.
@@ -67,10 +68,12 @@ func (l *Log) write() {
 	}
 }
 
-// next returns the next queued line. It returns nil if there is none, and then ends writing.
+// next removes the next line from the queue and returns it. If the queue is empty, it returns nil,
+// and the next call of Later starts a new goroutine.
 func (l *Log) next() (line func(*zerolog.Logger)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	// set under the lock, so that Later cannot add a line that no goroutine writes
 	if l.writing = len(l.lines) > 0; l.writing {
 		line, l.lines = l.lines[0], l.lines[1:]
 	}
@@ -91,7 +94,8 @@ func (l *Log) Guard(name string, call func()) {
 	call()
 }
 
-// lost reports a line that could not be written.
+// lost reports a line that could not be written: to [zerolog.ErrorHandler] or, if that is nil, on
+// the standard error.
 func lost(err error) {
 	if zerolog.ErrorHandler != nil {
 		zerolog.ErrorHandler(err)

@@ -23,7 +23,7 @@ func WithProgress(
 	ctx, cancel := context.WithCancel(ctx)
 	r := reports{more: make(chan struct{}, 1), ended: make(chan struct{})}
 	go r.run(func() error { return work(ctx, r.add) })
-	defer func() {
+	defer func() { // also if progress panics
 		cancel()
 		<-r.ended
 	}()
@@ -49,9 +49,10 @@ type reports struct {
 	panic    any   // value of the panic of work
 }
 
-// run calls work and stores its result or its panic.
+// run calls work, and stores its result or its panic. It closes ended after that.
 func (r *reports) run(work func() error) {
 	defer close(r.ended)
+	// until work returns, because recover returns nil if work ends its goroutine
 	r.panicked = true
 	defer func() {
 		if r.panicked {
@@ -82,13 +83,14 @@ func (r *reports) take() [][2]int {
 	return queue
 }
 
-// deliver calls progress until work has returned and the queue is empty.
+// deliver calls progress with each report, in their order, until work has returned and the queue is
+// empty.
 func (r *reports) deliver(progress func(done, total int)) {
 	for ended := false; !ended; {
 		select {
 		case <-r.more:
 		case <-r.ended:
-			ended = true
+			ended = true // take the last reports, and then return
 		}
 		for _, one := range r.take() {
 			progress(one[0], one[1])

@@ -17,8 +17,8 @@ type Entry struct {
 	Leaf tlog.Hash // as stored in the log's tree
 }
 
-// ReadEntry returns the event with a number. If the event does not match its stored leaf, the error
-// is [errs.ErrCorrupt].
+// ReadEntry returns the event with a number, and its leaf as stored in the tree. If the event does
+// not match that leaf, the error is [errs.ErrCorrupt].
 func ReadEntry(s *state.State, number uint64) (Entry, error) {
 	n, err := s.Entry(number)
 	if err != nil {
@@ -31,14 +31,18 @@ func ReadEntry(s *state.State, number uint64) (Entry, error) {
 	return Entry{Event: n.Event, Leaf: leaf}, nil
 }
 
-// proven returns the event's number, salt and leaf, which prove its place in the log.
+// proven returns the number, salt and leaf of the event, which prove its place in the log.
 func (e Entry) proven() evidence.Proven {
 	return evidence.Proven{Event: e.Number, Salt: e.Salt[:], Leaf: e.Leaf}
 }
 
-// Facts returns events in the form of a statement. Events that others refer to must come before
-// them. The error is the first fault. An event of a kind that statements do not have gets no
-// content. An event with an undefined reference gets incomplete content.
+// Facts returns a fact of a statement for each event. Events that others refer to must come before
+// them.
+//
+// The facts are complete even if there is an error, which is the first fault: an event of a kind
+// that statements do not have, a second definition of the same thing, or an undefined reference. An
+// event of such a kind has a fact without content. An undefined reference leaves fields of its fact
+// empty.
 func Facts(events []Entry) (facts []evidence.Fact, err error) {
 	facts = make([]evidence.Fact, 0, len(events))
 	g := event.NewGlossary()
@@ -49,7 +53,7 @@ func Facts(events []Entry) (facts []evidence.Fact, err error) {
 			Event: ev.Number, Time: ev.Time, Says: says, Salt: ev.Salt[:], Leaf: ev.Leaf,
 		})
 		switch {
-		case err != nil:
+		case err != nil: // keep the first fault
 		case fault != nil || undefined != nil:
 			err = errs.Corrupt(nil, "event %d: %v", ev.Number, cmp.Or(fault, undefined))
 		case says == nil:
@@ -60,8 +64,8 @@ func Facts(events []Entry) (facts []evidence.Fact, err error) {
 }
 
 // NewStatement returns the statement about an object. events are those about the object and those
-// that they refer to, in order. proof proves that they are in the log of the signed checkpoint. If
-// the events cannot form a statement, the error is [errs.ErrCorrupt].
+// that they refer to, in the order of the log. proof proves that they are in the log of checkpoint,
+// a signed note. If the events cannot form a statement, the error is [errs.ErrCorrupt].
 func NewStatement(object string, events []Entry, proof []tlog.Hash, checkpoint []byte) (evidence.Statement, error) {
 	facts, err := Facts(events)
 	if err != nil {

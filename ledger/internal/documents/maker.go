@@ -35,6 +35,7 @@ type Maker struct {
 func (m *Maker) RecordIssued(events uint64) {
 	given := &observe.Checkpoint{Events: events, Signed: time.Now()}
 	for {
+		// try again if another goroutine has recorded a checkpoint since the load
 		before := m.newest.Load()
 		if before != nil && events < before.Events || m.newest.CompareAndSwap(before, given) {
 			return
@@ -50,8 +51,8 @@ func (m *Maker) Newest() observe.Checkpoint {
 	return observe.Checkpoint{}
 }
 
-// Head returns the head of the log at its first events. The error is an invalid request if the log
-// has fewer.
+// Head returns the head of the log at its first events: origin, number of events and root. If the
+// log has fewer events, the error is [errs.ErrInvalid].
 func (m *Maker) Head(s *state.State, events uint64) (api.Head, error) {
 	if events > s.Counters.Events {
 		return api.Head{}, errs.Invalid("the log has %d events, so it has no head at %d", s.Counters.Events, events)
@@ -61,7 +62,8 @@ func (m *Maker) Head(s *state.State, events uint64) (api.Head, error) {
 }
 
 // CheckExtends returns a [*api.RollbackError] if the log does not extend the log of a trusted
-// checkpoint.
+// checkpoint. It does not if it has another origin, fewer events, or another root at the number of
+// events of the checkpoint. Only in the last case does the error contain a root of this log.
 func (m *Maker) CheckExtends(s *state.State, trusted api.Head) error {
 	found := api.Head{Origin: m.About.Origin(), Events: s.Counters.Events}
 	if trusted.Origin == found.Origin && trusted.Events <= found.Events {
@@ -75,13 +77,14 @@ func (m *Maker) CheckExtends(s *state.State, trusted api.Head) error {
 }
 
 // Prove returns the head of the log at its first size events, and a proof that the events with some
-// numbers are in it.
+// numbers are in it. The numbers count from 1. They may be in any order, because the proof is
+// always for rising numbers.
 func (m *Maker) Prove(
 	s *state.State, size uint64, numbers []uint64,
 ) (head api.Head, proof []tlog.Hash, err error) {
 	leaves := make([]uint64, len(numbers))
 	for i, number := range slices.Sorted(slices.Values(numbers)) {
-		leaves[i] = number - 1
+		leaves[i] = number - 1 // leaves are counted from 0
 	}
 	prefetchProof(s, size, leaves)
 	if head, err = m.Head(s, size); err != nil {
@@ -91,8 +94,9 @@ func (m *Maker) Prove(
 	return head, proof, err
 }
 
-// proveSigned returns a proof that events are in the log of the first size events, and a signed
-// checkpoint of that log.
+// proveSigned returns a proof that the events with some numbers are among the first size events,
+// and a signed checkpoint of these. It signs after the snapshot has ended, because the signer may
+// be slow.
 func (m *Maker) proveSigned(
 	ctx context.Context, size uint64, numbers []uint64,
 ) (proof []tlog.Hash, signed []byte, err error) {
@@ -107,7 +111,9 @@ func (m *Maker) proveSigned(
 }
 
 // prefetchProof makes the store load everything that the head and the proof of some leaves need in
-// one pass. Otherwise they would be read page by page, on as many pages as the tree has levels.
+// one pass. Otherwise they would be read page by page, on as many pages as the tree has levels. It
+// runs both computations on zero hashes, only to record which events they read. It does nothing if
+// the store cannot prefetch.
 func prefetchProof(s *state.State, size uint64, leaves []uint64) {
 	if _, can := s.Reader.(kv.Prefetcher); !can {
 		return
@@ -118,7 +124,8 @@ func prefetchProof(s *state.State, size uint64, leaves []uint64) {
 	prefetchEvents(s, wanted.events)
 }
 
-// prefetchEvents makes the store load some events in one pass, if it supports that.
+// prefetchEvents makes the store load some events in one pass. It does nothing if the store cannot
+// prefetch, or for a single event.
 func prefetchEvents(s *state.State, numbers []uint64) {
 	fetch, can := s.Reader.(kv.Prefetcher)
 	if !can || len(numbers) < 2 { // a single event is read as fast without it
@@ -132,11 +139,11 @@ func prefetchEvents(s *state.State, numbers []uint64) {
 	fetch.Prefetch(state.BucketEvents, keys)
 }
 
-// wantedHashes is a [tlog.HashReader] that records which events have the requested hashes. It
-// returns zero hashes.
+// wantedHashes is a [tlog.HashReader] that records which events have the requested hashes: the
+// record of an event has the hashes that it completes. It returns zero hashes.
 type wantedHashes struct{ events []uint64 }
 
-// ReadHashes implements [tlog.HashReader].
+// ReadHashes implements [tlog.HashReader]. It ignores invalid indexes.
 func (w *wantedHashes) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	for _, index := range indexes {
 		if leaf, at := merkle.Locate(index); at >= 0 {
@@ -146,5 +153,6 @@ func (w *wantedHashes) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	return make([]tlog.Hash, len(indexes)), nil
 }
 
-// perSnapshot is how many events are read in one snapshot.
+// perSnapshot is how many events of a document are read in one snapshot, so that no snapshot is
+// long.
 const perSnapshot = 4096

@@ -15,8 +15,10 @@ import (
 
 // Publisher passes signed checkpoints to the host as the log grows.
 type Publisher struct {
-	maker    *Maker
-	to       func(ctx context.Context, checkpoint []byte) error
+	maker *Maker
+	to    func(ctx context.Context, checkpoint []byte) error // the function of the host
+	// A checkpoint is due after events new events, and after interval if there are new events. For
+	// either, 0 means never.
 	events   uint64
 	interval time.Duration
 	sent     uint64 // size of the last checkpoint that the host accepted
@@ -32,9 +34,9 @@ const (
 	longest  = time.Minute
 )
 
-// StartPublisher starts to pass checkpoints to a function: after a number of new events, and after
-// an interval. Either is 0 for never. Errors: [errs.ErrNoSigner], an invalid request for a negative
-// interval.
+// StartPublisher starts to pass checkpoints to a function of the host. The first is due at once,
+// and the next after a number of new events or after an interval. For either, 0 means never. The
+// errors are [errs.ErrNoSigner], and [errs.ErrInvalid] for a negative interval.
 func StartPublisher(
 	m *Maker, to func(ctx context.Context, checkpoint []byte) error, events uint64, interval time.Duration,
 ) (*Publisher, error) {
@@ -52,8 +54,9 @@ func StartPublisher(
 	return p, nil
 }
 
-// run publishes checkpoints until the ledger is closed or stopped. If it is closed, run publishes
-// one more.
+// run publishes checkpoints until ctx ends. After a failure it tries again, and doubles the wait
+// from shortest to longest. At the end it publishes one more, unless the ledger has stopped after a
+// failed commit.
 func (p *Publisher) run(ctx context.Context) {
 	defer close(p.done)
 	for wait := shortest; ctx.Err() == nil; {
@@ -78,12 +81,13 @@ func (p *Publisher) run(ctx context.Context) {
 	}
 }
 
-// logFailure logs an error at once.
+// logFailure logs an error with a text in this goroutine.
 func (p *Publisher) logFailure(err error, text string) {
 	p.maker.Engine.Log.Now(func(log *zerolog.Logger) { log.Error().Err(err).Msg(text) })
 }
 
-// await waits until the next checkpoint is due, or ctx ends.
+// await waits until the next checkpoint is due, by the number of events or by the interval, or
+// until ctx ends.
 func (p *Publisher) await(ctx context.Context) {
 	q := &p.maker.Engine.Queue
 	if p.interval > 0 {
@@ -91,13 +95,14 @@ func (p *Publisher) await(ctx context.Context) {
 		ctx, cancel = context.WithTimeout(ctx, p.interval)
 		defer cancel()
 	}
-	// The only error is that of ctx, which run checks.
+	// Await returns an error if the interval is over, which makes the checkpoint due, or if the
+	// caller's ctx ends, which run checks.
 	_ = q.Await(ctx, func() bool { return p.events > 0 && q.Durable-p.sent >= p.events })
 }
 
-// publish passes a checkpoint of the durable events to the host, if there are new ones. It reads
-// the store directly, because the last checkpoint is made when the engine is already closed for
-// requests.
+// publish passes a checkpoint of the durable events to the host, if there are new ones since the
+// last. It reads the store directly, because the last checkpoint is made when the engine is already
+// closed for requests.
 func (p *Publisher) publish(ctx context.Context) error {
 	size := p.maker.Engine.Queue.DurableEvents()
 	if size == p.sent {
@@ -129,7 +134,8 @@ func (p *Publisher) publish(ctx context.Context) error {
 	return err
 }
 
-// Close publishes the last checkpoint and ends the publisher. p may be nil.
+// Close makes run publish the last checkpoint, and waits until run has ended, but at most 10
+// seconds. p may be nil.
 func (p *Publisher) Close() {
 	if p == nil {
 		return

@@ -13,8 +13,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Receipt returns the receipt of a sale, proven in the log as it was directly after the sale. The
-// receipt therefore reveals nothing of later events, whenever it is made.
+// Receipt returns the receipt of a sale, which has the record sale and the number. It is proven in
+// the log as it was directly after the sale. So it reveals nothing of later events, regardless of
+// when it is made.
 func (m *Maker) Receipt(ctx context.Context, sale state.Sale, number uint64) (evidence.Receipt, error) {
 	r := receipt{sale: sale}
 	if err := m.Engine.View(ctx, func(s *state.State) error { return r.begin(s, number) }); err != nil {
@@ -34,14 +35,16 @@ func (m *Maker) Receipt(ctx context.Context, sale state.Sale, number uint64) (ev
 	return r.Finish(proof, signed), nil
 }
 
-// receipt reads the events of a receipt.
+// receipt reads the events of a receipt from snapshots, and passes them to its [ReceiptMaker].
 type receipt struct {
 	*ReceiptMaker
 	sale    state.Sale
 	numbers []uint64 // of the events read so far
 }
 
-// begin reads all events of the receipt except the responses.
+// begin reads all events of the receipt except the responses, and begins the receipt. number is
+// that of the sale. If the event in the record of the sale is not that of this sale, the error is
+// [errs.ErrCorrupt].
 func (r *receipt) begin(s *state.State, number uint64) (err error) {
 	question, err := s.Definition(state.BucketQuestions, r.sale.Question)
 	if err != nil {
@@ -65,7 +68,8 @@ func (r *receipt) begin(s *state.State, number uint64) (err error) {
 	return err
 }
 
-// add reads n responses after the first from ones.
+// add reads n responses, beginning with the one at index from, counted from 0, and adds them to the
+// receipt.
 func (r *receipt) add(s *state.State, from, n uint64) error {
 	next := make([]uint64, n)
 	for i := range next {
@@ -85,15 +89,16 @@ func (r *receipt) add(s *state.State, from, n uint64) error {
 	return nil
 }
 
-// ReceiptMaker is an unfinished receipt.
+// ReceiptMaker is an unfinished receipt: begun by [NewReceipt], with the responses that
+// [ReceiptMaker.Add] has added.
 type ReceiptMaker struct {
 	receipt  evidence.Receipt
 	question *event.Question
 }
 
 // NewReceipt begins the receipt of a sale. Its arguments are the event that begins the log, the
-// events that define the question and the buyer, and the event of the sale. Events of other kinds
-// are [errs.ErrCorrupt].
+// events that define the question and the buyer, and the event of the sale. For events of other
+// kinds, the error is [errs.ErrCorrupt].
 func NewReceipt(created, question, buyer, sale Entry) (*ReceiptMaker, error) {
 	began, isCreated := created.Change.(*event.Created)
 	asked, isQuestion := question.Change.(*event.QuestionDefined)
@@ -103,6 +108,7 @@ func NewReceipt(created, question, buyer, sale Entry) (*ReceiptMaker, error) {
 		return nil, errs.Corrupt(nil, "events %d, %d, %d and %d are not those of a log's beginning, a question, a "+
 			"buyer and a sale", created.Number, question.Number, buyer.Number, sale.Number)
 	}
+	// how the responses were made is withheld from the buyer
 	shown := Entry{event.Withhold(sale.Event), sale.Leaf}
 	m := &ReceiptMaker{question: event.NewQuestion(asked), receipt: evidence.Receipt{
 		Format: event.ReceiptFormat, Ledger: uuid.UUID(began.ID).String(), Created: created.Time,
@@ -121,7 +127,8 @@ func NewReceipt(created, question, buyer, sale Entry) (*ReceiptMaker, error) {
 	return m, nil
 }
 
-// Add adds the next response of the sale. An event that is no such response is [errs.ErrCorrupt].
+// Add adds the next response of the sale, or its commitment if the event is erased. If the event is
+// no such response, the error is [errs.ErrCorrupt].
 func (m *ReceiptMaker) Add(ev Entry) error {
 	r := &m.receipt
 	c, ok := ev.Change.(*event.Sold)
@@ -140,7 +147,8 @@ func (m *ReceiptMaker) Add(ev Entry) error {
 	return nil
 }
 
-// Finish returns the receipt, with the proof that its events are in the log of a signed checkpoint.
+// Finish returns the receipt. proof proves that its events are in the log of checkpoint, a signed
+// note.
 func (m *ReceiptMaker) Finish(proof []tlog.Hash, checkpoint []byte) evidence.Receipt {
 	m.receipt.Evidence.Proof, m.receipt.Evidence.Checkpoint = proof, string(checkpoint)
 	return m.receipt

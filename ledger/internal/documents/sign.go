@@ -10,9 +10,11 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 )
 
-// Sign returns a signed checkpoint of a head. Without a signer it returns [errs.ErrNoSigner]. If
-// the signer fails, the error wraps [errs.ErrSigner] and the signer's error. If the signer returns
-// no valid signature by its key, the error wraps [errs.ErrSigner].
+// Sign returns a signed checkpoint of a head. Without a signer it returns [errs.ErrNoSigner]. The
+// error wraps [errs.ErrSigner] if the signer fails, if its signature is not valid by its key, or if
+// the result is no valid checkpoint. If the signer fails, the error wraps the error of the signer,
+// too. For a head that this key cannot sign, such as one of another origin, it returns
+// [errs.ErrCheckpoint].
 func (m *Maker) Sign(head api.Head) ([]byte, error) {
 	if m.Signer == nil {
 		return nil, errs.ErrNoSigner
@@ -30,8 +32,8 @@ func (m *Maker) Sign(head api.Head) ([]byte, error) {
 	return nil, fmt.Errorf("sign a checkpoint: %w", err)
 }
 
-// verifier returns the verifier of the signer's key, or nil if the key is neither the log key nor
-// one of the host's.
+// verifier returns the verifier of the signer's key: the log key, or one of the host's keys. If the
+// key is none of them, it returns nil, and signatures are not verified.
 func (m *Maker) verifier() note.Verifier {
 	name, hash := m.Signer.Name(), m.Signer.KeyHash()
 	if v, err := note.NewVerifier(m.About.LogKey); err == nil && v.Name() == name && v.KeyHash() == hash {
@@ -47,7 +49,8 @@ func (m *Maker) verifier() note.Verifier {
 	return v
 }
 
-// checkedSigner is a signer whose signatures are verified before they are used.
+// checkedSigner is a signer whose signatures are verified before they are used, if its key is
+// known.
 type checkedSigner struct {
 	note.Signer
 	verifier note.Verifier // of the signer's key, or nil if that is unknown
@@ -55,8 +58,9 @@ type checkedSigner struct {
 	failure  error         // why there is no usable signature
 }
 
-// Sign implements [note.Signer]. It records a failure, because merkle.Checkpoint.Sign returns it
-// only as part of another error.
+// Sign implements [note.Signer]. It refuses an empty signature, and one that the verifier does not
+// accept. It records a failure, because merkle.Checkpoint.Sign returns it only as part of another
+// error.
 func (s *checkedSigner) Sign(message []byte) ([]byte, error) {
 	signature, err := s.Signer.Sign(message)
 	switch {
@@ -70,7 +74,8 @@ func (s *checkedSigner) Sign(message []byte) ([]byte, error) {
 	return signature, s.failure
 }
 
-// CheckSigner returns an error if the signer's key has the name of another log.
+// CheckSigner returns [errs.ErrInvalid] if there is a signer whose key does not have the name of
+// the log.
 func (m *Maker) CheckSigner() error {
 	if m.Signer != nil && m.Signer.Name() != m.About.Origin() {
 		return errs.Invalid("the signer's key is named %q, the log %q", m.Signer.Name(), m.About.Origin())

@@ -13,8 +13,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Statement returns the statement that the request with a key recorded. [errs.ErrForgotten]: its
-// object has been forgotten since.
+// Statement returns the statement that a request recorded. key is the idempotency key of the
+// request. If the object has been forgotten since, the error is [errs.ErrForgotten].
 func (m *Maker) Statement(ctx context.Context, key string) (evidence.Statement, error) {
 	t := statement{events: map[uint64]Entry{}}
 	if err := m.Engine.View(ctx, func(s *state.State) error { return t.begin(s, key) }); err != nil {
@@ -38,7 +38,7 @@ func (m *Maker) Statement(ctx context.Context, key string) (evidence.Statement, 
 	return NewStatement(t.object, all, proof, signed)
 }
 
-// statement reads the events of a statement.
+// statement reads the events of a statement from several snapshots.
 type statement struct {
 	object string
 	last   uint64           // the event that records the statement
@@ -46,7 +46,9 @@ type statement struct {
 	events map[uint64]Entry // the events read so far and those that they refer to, by number
 }
 
-// begin reads the event that the request with a key recorded.
+// begin reads the event of the statement, which the request with a key recorded. It sets the
+// object, and the events to read: the first of the log, those that the statement lists, and the
+// last one that forgot the object, if any.
 func (t *statement) begin(s *state.State, key string) error {
 	r, end, err := s.LastPart(key)
 	if err != nil || len(r.Settled) != 1 {
@@ -60,6 +62,7 @@ func (t *statement) begin(s *state.State, key string) error {
 	if !ok {
 		return errs.Corrupt(nil, "event %d is not that of a statement", t.last)
 	}
+	// event 1 describes the ledger, which every statement contains
 	t.object, t.listed = c.Object, slices.Concat([]uint64{1}, c.Events)
 	if c.Forgotten != 0 {
 		t.listed = append(t.listed, c.Forgotten)
@@ -67,7 +70,7 @@ func (t *statement) begin(s *state.State, key string) error {
 	return nil
 }
 
-// addAll reads some events and those that they refer to.
+// addAll reads some events, and those that they refer to.
 func (t *statement) addAll(s *state.State, numbers []uint64) error {
 	prefetchEvents(s, numbers)
 	for _, number := range numbers {
@@ -78,7 +81,9 @@ func (t *statement) addAll(s *state.State, numbers []uint64) error {
 	return nil
 }
 
-// add reads an event and those that it refers to, unless it was read before.
+// add reads an event, unless it was read before, and then the events that it refers to,
+// recursively. An erased event means that the object was forgotten after the statement was
+// recorded.
 func (t *statement) add(s *state.State, number uint64) error {
 	if _, known := t.events[number]; known {
 		return nil
@@ -103,9 +108,12 @@ func (t *statement) add(s *state.State, number uint64) error {
 	return nil
 }
 
-// references returns the numbers of the events that an event refers to. These define its question,
-// its policies and its buyer, or record the order that it belongs to.
+// references returns the numbers of the events that an event directly refers to. These define its
+// question, its policies and its buyer, or begin the reservation or sale that it belongs to. They
+// may be in any order, and twice.
 func references(s *state.State, ev event.Event) (numbers []uint64, err error) {
+	// define appends the number of the event that defines a question, policy or buyer. It does
+	// nothing for the number 0, which means none, or after an error.
 	define := func(bucket string, number uint32) {
 		if err != nil || number == 0 {
 			return
@@ -127,10 +135,10 @@ func references(s *state.State, ev event.Event) (numbers []uint64, err error) {
 	case *event.Held:
 		define(state.BucketPolicies, c.Policy)
 		r, unread := s.Sale(c.Sale)
-		return append(numbers, r.Granted), cmp.Or(err, unread)
+		return append(numbers, r.Granted), cmp.Or(err, unread) // that event refers to the question
 	case *event.Sold:
 		r, unread := s.Sale(c.Sale)
-		return append(numbers, r.Event), unread
+		return append(numbers, r.Event), unread // that event refers to the question
 	case *event.Forgotten:
 		for _, r := range c.Chains {
 			define(state.BucketQuestions, r.Question)

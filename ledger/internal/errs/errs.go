@@ -46,8 +46,9 @@ func Invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
 }
 
-// Corrupt returns err. If err is nil, it returns an [ErrCorrupt] that describes what is damaged. So
-// a caller can handle a failed read and a missing record in one line.
+// Corrupt returns err, unless it is nil. If err is nil, it returns an [ErrCorrupt] that describes
+// what is damaged, in the format of [fmt.Errorf]. So a caller can handle a failed read and a
+// missing record in one line.
 func Corrupt(err error, format string, args ...any) error {
 	if err != nil {
 		return err
@@ -64,8 +65,8 @@ func Context(ctx context.Context) error {
 }
 
 // NilPointers returns an [ErrInvalid] if one of the values is an interface that holds a nil pointer
-// or function, because a call of it would panic. A nil interface is valid. named contains pairs of
-// a name and a value; the error has prefix before the name.
+// or a nil function. A call of it would panic. A nil interface is valid. named has pairs: a name
+// and its value. The error has prefix before the name.
 func NilPointers(prefix string, named ...any) error {
 	for i := 0; i+1 < len(named); i += 2 {
 		v := reflect.ValueOf(named[i+1])
@@ -80,9 +81,10 @@ func NilPointers(prefix string, named ...any) error {
 	return nil
 }
 
-// OfSource wraps an error of a source of true values in [ErrTruthFailed], unless it is an
-// [ErrTruthLater] or [ErrTruthSource]. The result does not match the errors of package context,
-// because the context of the request has not ended.
+// OfSource returns the error of a request whose source of true values returned err. An
+// [ErrTruthLater] or [ErrTruthSource] is returned as it is. Any other error is wrapped in
+// [ErrTruthFailed], and then does not match the errors of package context. A caller would conclude
+// from these that the context of the request has ended, which it has not.
 func OfSource(err error) error {
 	if errors.Is(err, ErrTruthLater) || errors.Is(err, ErrTruthSource) {
 		return err
@@ -90,16 +92,17 @@ func OfSource(err error) error {
 	return fmt.Errorf("%w: %w", ErrTruthFailed, ownContext{err})
 }
 
-// ownContext hides the errors of package context in an error of a source of true values, because
-// the context of the request has not ended.
+// ownContext hides the errors of package context in an error of a source of true values: see
+// [OfSource].
 type ownContext struct{ err error }
 
 func (e ownContext) Error() string { return e.err.Error() }
 
-// As finds what the error of the source wraps.
+// As implements the interface of [errors.As] for what the error of the source wraps.
 func (e ownContext) As(target any) bool { return errors.As(e.err, target) }
 
-// Is finds what the error of the source wraps, except errors of package context.
+// Is implements the interface of [errors.Is] for what the error of the source wraps, except errors
+// of package context.
 func (e ownContext) Is(target error) bool {
 	return target != context.Canceled && target != context.DeadlineExceeded && errors.Is(e.err, target)
 }

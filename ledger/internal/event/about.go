@@ -15,20 +15,20 @@ type About struct {
 	At time.Time `audit:"the time of creation"` // when the ledger was created
 }
 
-// Fields implements [wire.Record].
+// Fields implements [wire.Record]: the time, and then the fields of [Created].
 func (a *About) Fields(x wire.Codec) {
 	x.Time(&a.At)
 	a.Created.Fields(x)
 }
 
-// Encode returns the payload of the record.
+// Encode returns the encoded record. [DecodeAbout] decodes it.
 func (a About) Encode() []byte { return wire.Encode(&a) }
 
-// DecodeAbout decodes the output of [About.Encode].
+// DecodeAbout decodes the output of [About.Encode], or returns an [errs.ErrCorrupt].
 func DecodeAbout(payload []byte) (About, error) { return wire.Decode[About](payload) }
 
-// Origin returns the name of the log in checkpoints: the name of the key that signs the log or,
-// without a key, a name made of the ledger's ID.
+// Origin returns the name of the log in checkpoints. It is the name of the key that signs the log.
+// If LogKey is no verifier key, such as "", it is "sluice-" and the ID of the ledger.
 func (a About) Origin() string {
 	if key, err := note.NewVerifier(a.LogKey); err == nil {
 		return key.Name()

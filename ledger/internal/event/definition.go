@@ -12,8 +12,8 @@ import (
 )
 
 // CheckQuestion returns [errs.ErrInvalid] if q cannot be defined as a question. Its name and its
-// values must be valid names. It has at least 2 and not too many values, and no value occurs
-// twice. Encoding and mechanism must fit the values.
+// values must be valid names. It has 2 to [wire.MaxValues] values, and no value occurs twice. The
+// encoding must be set, and the encoding and the mechanism must fit the values.
 func CheckQuestion(q api.Question) error {
 	if err := CheckName("question", q.Name); err != nil {
 		return err
@@ -40,7 +40,8 @@ func CheckQuestion(q api.Question) error {
 	return nil
 }
 
-// checkEncoding returns an error if the encoding is unknown or does not fit the question.
+// checkEncoding returns an error if the encoding is unknown, if the values are too many for it, or
+// if the mechanism does not fit it. The error does not name the question, which the caller adds.
 func checkEncoding(q api.Question) error {
 	switch {
 	case q.Encoding == EncodingFinite:
@@ -60,9 +61,11 @@ func checkEncoding(q api.Question) error {
 // usualEpsilon is the ε, in nano-nats, for which [EncodingFor] chooses the encoding of a question.
 const usualEpsilon = 2_000_000_000
 
-// EncodingFor returns the encoding of a question that names none. With a mechanism it is finite.
-// Otherwise it is the encoding with the better estimates at usualEpsilon.
+// EncodingFor returns the encoding for a question whose request names no encoding. With a mechanism
+// it is finite. Otherwise it is the one of direct and unary encoding that has the better estimates
+// at usualEpsilon.
 func EncodingFor(q api.Question) string {
+	// the constant is a valid ε, so there is no error
 	usual, _ := privacy.EpsilonFromNano(usualEpsilon)
 	switch {
 	case q.Mechanism != nil:
@@ -73,23 +76,29 @@ func EncodingFor(q api.Question) string {
 	return EncodingDirect
 }
 
-// UnaryFrom returns the smallest number of values for which unary encoding at an ε estimates
-// better than randomized response, or [wire.MaxValues]+1 if there is none.
+// UnaryFrom returns the smallest number of values for which optimized unary encoding at an ε
+// estimates better than randomized response over the values. If there is none up to
+// [wire.MaxValues], it returns [wire.MaxValues]+1.
 //
 // Better means a smaller mean squared error, summed over all values. That sum does not depend on
-// how common the values are. With E = e^ε it is (m−1)(2E+m−2)/(n(E−1)²) for randomized response
-// and ((E+1)²+4(m−1)E)/(n(E−1)²) for unary encoding. The two are equal at m = 1 +
+// how common the values are. Let m be the number of values, n the number of responses, and E = e^ε.
+// The sum is (m−1)(2E+m−2)/(n(E−1)²) for randomized response, and ((E+1)²+4(m−1)E)/(n(E−1)²) for
+// unary encoding. Equating them gives a quadratic equation in m−1. Its positive solution is m = 1 +
 // (2E+1+√((2E+1)²+4(E+1)²))/2. The result is 6 values for a small ε, 10 at ε=1, 21 at ε=2, and
-// about (1+√2)E for a large one. (Wang et al. compare the error for a single rare value. For that,
-// the two are equal at 3E+2.)
+// about (1+√2)E for a large one.
+//
+// Wang et al. (Locally Differentially Private Protocols for Frequency Estimation, 2017) compare the
+// error for a single rare value. For that, the two are equal at m = 3E+2.
 func UnaryFrom(epsilon privacy.Epsilon) int {
-	e := math.Exp(min(epsilon.Float64(), 20)) // the number is far above MaxValues then
+	// From ε = 20 on, the result is far above MaxValues. A much larger ε would overflow the int.
+	e := math.Exp(min(epsilon.Float64(), 20))
+	// with meet values both errors are equal; the next integer above it is the result
 	meet := 1 + (2*e+1+math.Hypot(2*e+1, 2*(e+1)))/2
 	return min(int(math.Floor(meet))+1, wire.MaxValues+1)
 }
 
 // definitionDigest returns a digest of the definition of a question. It is the same in every
-// ledger.
+// ledger, because it does not cover the number that the ledger gave to the question.
 func definitionDigest(q api.Question) [sha256.Size]byte {
 	e := wire.NewDigest("definition")
 	e.Text(q.Name)

@@ -28,6 +28,8 @@ func (c *Created) Fields(x wire.Codec) {
 	x.Text(&c.LogKey)
 }
 
+// mapTo copies the fields between the change and its detail, in the direction of m. In the detail,
+// the ID is the text of a UUID.
 func (c *Created) mapTo(d *event.Created, m *mapper) {
 	if m.parses() {
 		id, err := uuid.Parse(d.ID)
@@ -51,6 +53,7 @@ func (*TruthKeySet) Kind() Kind { return KindTruthKey }
 // Fields implements [Change].
 func (c *TruthKeySet) Fields(x wire.Codec) { x.Array(c.Check[:]) }
 
+// mapTo copies nothing, because the detail has no fields.
 func (*TruthKeySet) mapTo(*event.TruthKeySet, *mapper) {}
 
 // NoiseKeySet defines a noise key under a number, by which chains refer to it. Check identifies
@@ -70,6 +73,7 @@ func (c *NoiseKeySet) Fields(x wire.Codec) {
 	x.Array(c.Check[:])
 }
 
+// mapTo copies the name. The detail has neither the number nor the check of the key.
 func (c *NoiseKeySet) mapTo(d *event.NoiseKeySet, m *mapper) {
 	same(m, &c.Name, &d.Name)
 }
@@ -82,7 +86,8 @@ type QuestionDefined struct {
 
 func (*QuestionDefined) Kind() Kind { return KindQuestion }
 
-// Fields implements [Change]. It is also the record of the question: see [DecodeQuestion].
+// Fields implements [Change]. It is also the record of the question: see [DecodeQuestion]. In
+// finite encoding, the mechanism follows as a text with its canonical JSON.
 func (c *QuestionDefined) Fields(x wire.Codec) {
 	x.U32(&c.Number)
 	x.Text(&c.Name)
@@ -99,6 +104,9 @@ func (c *QuestionDefined) Fields(x wire.Codec) {
 	}
 }
 
+// mapTo copies the fields between the change and its detail, in the direction of m. A detail may
+// come from a forged document, so mapTo records an error if no ledger could have defined the
+// question.
 func (c *QuestionDefined) mapTo(d *event.QuestionDefined, m *mapper) {
 	same(m, &c.Number, &d.Number)
 	same(m, &c.Name, &d.Name)
@@ -110,6 +118,8 @@ func (c *QuestionDefined) mapTo(d *event.QuestionDefined, m *mapper) {
 	}
 }
 
+// requests returns two identities, because the request may have named the encoding, or may have
+// left its choice to the ledger ("").
 func (c *QuestionDefined) requests(Names) ([]Identity, error) {
 	return []Identity{DefineRequest(c.Question, ""), DefineRequest(c.Question, c.Encoding)}, nil
 }
@@ -130,6 +140,9 @@ func (c *PolicyDefined) Fields(x wire.Codec) {
 	x.Text(&c.JSON)
 }
 
+// mapTo converts the policy, which is its canonical JSON in the change. Towards the detail, it gets
+// the policy from [Names] by its number, which saves parsing the JSON again. A detail without a
+// policy is an error.
 func (c *PolicyDefined) mapTo(d *event.PolicyDefined, m *mapper) {
 	same(m, &c.Number, &d.Number)
 	switch {
@@ -158,9 +171,12 @@ func (c *BuyerNamed) Fields(x wire.Codec) {
 	x.Text(&c.Name)
 }
 
+// mapTo copies the number and the name between the change and its detail, in the direction of m.
 func (c *BuyerNamed) mapTo(d *event.BuyerNamed, m *mapper) {
 	if m.parses() {
-		m.note(CheckName("buyer", d.Name)) // every sale to the buyer contains the name
+		// A document repeats the name in every sale to the buyer. An invalid name is refused here,
+		// once.
+		m.note(CheckName("buyer", d.Name))
 	}
 	same(m, &c.Number, &d.Number)
 	same(m, &c.Name, &d.Name)

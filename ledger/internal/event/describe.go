@@ -10,8 +10,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Names looks up definitions by their numbers. It returns an error if the log has no such
-// definition.
+// Names looks up definitions by their numbers. Each method returns an error if the log has no
+// definition with that number.
 type Names interface {
 	Question(number uint32) (*Question, error)   // the definition of a question
 	Policy(number uint32) (policy.Policy, error) // the policy with a number other than 0
@@ -22,13 +22,16 @@ type Names interface {
 	Deal(by Kind, sale uint64) (Deal, error)
 }
 
-// Describe returns an event in the form for hosts. It returns [errs.ErrCorrupt] if the kind is
-// unknown, or if the event refers to a definition that is missing.
+// Describe returns an event in the form for hosts. If the event is erased, the description has only
+// the fields that are kept; all others are zero. Describe returns [errs.ErrCorrupt] if the kind is
+// unknown, or if the event is erased although its kind never is. If the event refers to a
+// definition that is missing, it returns the error of names.
 func Describe(ev Event, names Names) (event.Event, error) {
 	k := ev.Change.Kind()
 	said := event.Event{Number: ev.Number, Time: ev.Time, Erased: ev.Erased != nil && !isAboutSeveral(ev.Change)}
 	_, isPersonal := ev.Change.(Personal)
 	_, isLasting := ev.Change.(lasting)
+	// An erased change about one object, without public fields, has nothing to describe.
 	if row := k.row(); row != nil && said.Erased && isPersonal && !isLasting {
 		said.Says = row.zero
 	} else if row != nil && (isPersonal || !said.Erased) {
@@ -43,8 +46,9 @@ func Describe(ev Event, names Names) (event.Event, error) {
 	return said, nil
 }
 
-// isAboutSeveral reports whether a change is about several objects. If one of these is forgotten,
-// only a digest of their names is erased from the change, which the description does not contain.
+// isAboutSeveral reports whether a change is about several objects. If one of them is forgotten,
+// the event loses only a digest of their names. The description does not contain that digest, so
+// such an event is described as if it were not erased.
 func isAboutSeveral(c Change) bool {
 	switch c := c.(type) {
 	case *Answered:
@@ -55,8 +59,9 @@ func isAboutSeveral(c Change) bool {
 	return false
 }
 
-// DescribeFact returns a pointer to the detail that describes a change in a statement, or nil for
-// a kind that statements do not have. If it returns an error of names, fields of the detail are
+// DescribeFact returns a pointer to the detail that describes a change in a statement. It returns
+// nil and no error for a kind that statements do not have. With an error, such as that of a
+// definition that names does not have, it still returns the detail, in which some fields are
 // missing.
 func DescribeFact(c Change, names Names) (event.Detail, error) {
 	row := c.Kind().row()
@@ -66,7 +71,8 @@ func DescribeFact(c Change, names Names) (event.Detail, error) {
 	return row.describe(c, names, true)
 }
 
-// Numbers looks up the numbers of definitions. It returns 0 if no earlier event defines the name.
+// Numbers looks up the numbers of definitions. Each of its own methods returns 0 if no earlier
+// event defines the name.
 type Numbers interface {
 	Names
 	QuestionNumber(name string) uint32 // the number of the question with a name
@@ -74,8 +80,9 @@ type Numbers interface {
 	BuyerNumber(name string) uint32    // the number of the buyer with a name
 }
 
-// Parse returns the change that a detail of a statement describes, or nil for a kind that
-// statements do not have. It returns an error if the detail is invalid.
+// Parse returns the change that a detail of a statement describes. d is a pointer, as
+// [DescribeFact] returns it. If d is nil or of a kind that statements do not have, Parse returns
+// nil and no error. It returns an error if a field of the detail is invalid.
 func Parse(d event.Detail, numbers Numbers) (Change, error) {
 	for _, row := range table() {
 		if row != nil && row.parse != nil && d != nil && row.zero.Kind() == d.Kind() {
@@ -97,15 +104,19 @@ type mapper struct {
 // parses reports whether a detail is converted to a change.
 func (m *mapper) parses() bool { return m.numbers != nil }
 
+// note records an error. It ignores nil, and every error after the first.
 func (m *mapper) note(err error) {
 	if m.err == nil {
 		m.err = err
 	}
 }
 
+// fail records an error with a text in the format of [fmt.Errorf], unless there was one before.
 func (m *mapper) fail(format string, args ...any) { m.note(fmt.Errorf(format, args...)) }
 
-// checkOmitted records an error if a detail has a field that statements omit, and so do not prove.
+// checkOmitted records an error if one of some fields of a detail is set. omitted has the indexes
+// of the fields that statements do not contain. A statement that says something there would not
+// prove it.
 func (m *mapper) checkOmitted(d event.Detail, omitted [][]int) {
 	v := reflect.Indirect(reflect.ValueOf(d))
 	for _, index := range omitted {
@@ -116,7 +127,8 @@ func (m *mapper) checkOmitted(d event.Detail, omitted [][]int) {
 	}
 }
 
-// same copies a field that has the same type in both.
+// same copies a field that has the same type in the change (c) and in its detail (d), in the
+// direction of the mapper.
 func same[T any](m *mapper, c, d *T) {
 	if m.parses() {
 		*c = *d
@@ -125,6 +137,8 @@ func same[T any](m *mapper, c, d *T) {
 	}
 }
 
+// question converts a reference to a question. It is a number in the change, and a name in the
+// detail. It records an error if no earlier event defines the question.
 func (m *mapper) question(number *uint32, name *string) {
 	if !m.parses() {
 		*name = m.questionName(*number)
@@ -133,6 +147,8 @@ func (m *mapper) question(number *uint32, name *string) {
 	}
 }
 
+// questionName returns the name of a question. If the question is missing, it records the error and
+// returns "".
 func (m *mapper) questionName(number uint32) string {
 	q, err := m.names.Question(number)
 	if err != nil {
@@ -142,7 +158,9 @@ func (m *mapper) questionName(number uint32) string {
 	return q.Name
 }
 
-// policy converts a policy; nil is the number 0.
+// policy converts a reference to a policy. It is a number in the change, and the policy itself in
+// the detail. The number 0 and nil mean that there is none. It records an error if no earlier event
+// defines the policy.
 func (m *mapper) policy(number *uint32, p **policy.Policy) {
 	if !m.parses() {
 		*p = m.policyOf(*number)
@@ -153,6 +171,8 @@ func (m *mapper) policy(number *uint32, p **policy.Policy) {
 	}
 }
 
+// policyOf returns the policy with a number, and nil for the number 0. If the policy is missing, it
+// records the error and returns nil.
 func (m *mapper) policyOf(number uint32) *policy.Policy {
 	if number == 0 {
 		return nil
@@ -165,6 +185,8 @@ func (m *mapper) policyOf(number uint32) *policy.Policy {
 	return &p
 }
 
+// buyer converts a reference to a buyer. It is a number in the change, and a name in the detail. It
+// records an error if no earlier event names the buyer.
 func (m *mapper) buyer(number *uint32, name *string) {
 	if !m.parses() {
 		*name = m.buyerName(*number)
@@ -173,20 +195,26 @@ func (m *mapper) buyer(number *uint32, name *string) {
 	}
 }
 
+// buyerName returns the name of a buyer. If the buyer is missing, it records the error and returns
+// "".
 func (m *mapper) buyerName(number uint32) string {
 	name, err := m.names.BuyerName(number)
 	m.note(err)
 	return name
 }
 
+// noiseKey returns the name of a noise key, and "" for the number 0. If the key is missing, it
+// records the error.
 func (m *mapper) noiseKey(number uint32) string {
 	name, err := m.names.NoiseKeyName(number)
 	m.note(err)
 	return name
 }
 
-// dealOf returns the deal of a sale or reservation. If a fact names a sale that is missing, the
-// deal has no question. The mapping of the response then records the error.
+// dealOf returns the deal of a sale or a reservation. by is the kind of the event that started it.
+// If it is missing, dealOf returns a deal without a question, and records the error if m converts a
+// change to a detail. In the other direction, [mapper.response] records the error, because it finds
+// no question.
 func (m *mapper) dealOf(by Kind, sale uint64) Deal {
 	of, err := m.names.Deal(by, sale)
 	if !m.parses() {
@@ -195,7 +223,8 @@ func (m *mapper) dealOf(by Kind, sale uint64) Deal {
 	return of
 }
 
-// namesOf returns the question, the ε and the buyer of a sale or reservation.
+// namesOf returns the name of the question, the ε and the name of the buyer of a deal. After an
+// error it returns only the ε, because the deal may then be the zero value.
 func (m *mapper) namesOf(of Deal) (question string, epsilon privacy.Epsilon, buyer string) {
 	if m.err != nil {
 		return "", of.Epsilon, ""
@@ -203,7 +232,9 @@ func (m *mapper) namesOf(of Deal) (question string, epsilon privacy.Epsilon, buy
 	return m.questionName(of.Question), of.Epsilon, m.buyerName(of.Buyer)
 }
 
-// response converts the response of an object, for the question and the ε of a deal.
+// response converts the response of an object, for the question and the ε of a deal. text and
+// method point to the two fields of the detail. It records an error if the question is missing or
+// cannot have the response, or if the method is unknown.
 func (m *mapper) response(object string, of Deal, r *Response, text, method *string) {
 	q, err := m.names.Question(of.Question)
 	if !m.parses() {
@@ -225,6 +256,8 @@ func (m *mapper) response(object string, of Deal, r *Response, text, method *str
 	}
 }
 
+// amount converts an amount of money. It is unsigned in the change (c), and signed in the detail
+// (d). It records an error if the detail has a negative amount.
 func (m *mapper) amount(c *uint64, d *int64) {
 	if !m.parses() {
 		*d = int64(*c)
@@ -235,7 +268,8 @@ func (m *mapper) amount(c *uint64, d *int64) {
 	}
 }
 
-// tag converts the keyed hash of a true value, which only facts contain.
+// tag converts the keyed hash of a true value. Only facts of statements contain it, so it leaves
+// other details without it. It records an error if a fact has a tag of another length.
 func (m *mapper) tag(c *Tag, d *event.Hex) {
 	if m.parses() {
 		if copy(c[:], *d); len(*d) != len(c) {

@@ -23,8 +23,8 @@ const Version = 5
 
 // The forms of the record of an event.
 const (
-	formWhole  = 1
-	formErased = 2
+	formWhole  = 1 // the hidden bytes are in the record
+	formErased = 2 // the hidden bytes are erased, and the record has their commitment instead
 )
 
 // Entry is the record of an event: the event, and what follows from the earlier log.
@@ -45,13 +45,13 @@ func (ev *Event) public(e *wire.Encoder) {
 }
 
 // hidden appends the salt of an event and its hidden bytes. It returns how many of the last bytes
-// are withheld from buyers.
+// are withheld from buyers: 0 if there are none, or if ev is already in the form for buyers.
 func (ev *Event) hidden(e *wire.Encoder) (withheld int) {
 	e.Raw(ev.Salt[:])
 	ev.Change.Fields(wire.Writing(e))
 	before := len(e.Buf)
 	switch c, is := ev.Change.(withholding); {
-	case ev.Withheld != nil:
+	case ev.Withheld != nil: // the form for buyers has a commitment in place of the withheld part
 		e.Raw(ev.Withheld[:])
 	case is:
 		c.withheld(wire.Writing(e))
@@ -62,7 +62,7 @@ func (ev *Event) hidden(e *wire.Encoder) (withheld int) {
 
 // Withhold returns an event in the form for buyers. It replaces the part that is withheld from
 // buyers by a commitment, and the salt by one that does not reveal that part. The result has the
-// same leaf.
+// same leaf. An event that is erased, or has no such part, is returned unchanged.
 func Withhold(ev Event) Event {
 	c, is := ev.Change.(withholding)
 	if !is || ev.Erased != nil {
@@ -76,9 +76,9 @@ func Withhold(ev Event) Event {
 	return ev
 }
 
-// shown returns the salt of an event in the form for buyers: the beginning of the salt's SHA-256.
-// The part that is withheld has few possible values. A buyer with the salt itself could find the
-// value by trying.
+// shown returns the salt of an event in the form for buyers: the first 16 bytes of the SHA-256 of
+// s. The part that is withheld has few possible values. With s itself, a buyer could try all of
+// them and find the one that fits the commitment.
 func (s Salt) shown() (out Salt) {
 	sum := sha256.Sum256(s[:])
 	copy(out[:], sum[:])
@@ -91,7 +91,7 @@ type Written struct {
 	hidden   wire.Encoder // empty if the event is erased
 	withheld int          // number of the last hidden bytes that are withheld from buyers
 	kept     *Commitment  // the commitment of an erased event; nil for a whole one
-	bare     wire.Encoder
+	bare     wire.Encoder // buffer of Bare
 	shown    wire.Encoder // buffer for the form for buyers
 }
 
@@ -112,9 +112,12 @@ func (w *Written) Leaf() tlog.Hash {
 	return merkle.HashLeaf(w.public.Buf, kept[:])
 }
 
-// commitment returns the commitment to the hidden bytes. If some of them are withheld from buyers,
-// it is the commitment to the form for buyers. That form ends with a commitment to the withheld
-// bytes.
+// commitment returns the commitment to the hidden bytes. For an erased event it is the one that was
+// kept, and otherwise SHA-256(salt ‖ fields).
+//
+// If some bytes are withheld from buyers, it is the commitment to the form for buyers:
+// SHA-256(salt′ ‖ fields ‖ SHA-256(salt ‖ withheld)). salt′ is [Salt.shown]. So the leaf is the
+// same for a reader who has only that form.
 func (w *Written) commitment() Commitment {
 	switch {
 	case w.kept != nil:
@@ -126,14 +129,18 @@ func (w *Written) commitment() Commitment {
 	copy(salt[:], w.hidden.Buf)
 	shown := len(w.hidden.Buf) - w.withheld
 	fields, withheld := w.hidden.Buf[len(salt):shown], w.hidden.Buf[shown:]
+	// The buffer first has the input of the inner hash, and then that of the outer one.
 	w.shown.Buf = append(append(w.shown.Buf[:0], salt[:]...), withheld...)
 	inner, outer := sha256.Sum256(w.shown.Buf), salt.shown()
 	w.shown.Buf = append(append(append(w.shown.Buf[:0], outer[:]...), fields...), inner[:]...)
 	return sha256.Sum256(w.shown.Buf)
 }
 
-// Record appends the event's record. previous is the number of the previous event about the same
-// object, or 0. hashes are the tree hashes that the event completes.
+// Record appends the event's record: whether it is whole or erased, previous, the public bytes, the
+// hidden bytes or their commitment, and hashes.
+//
+// previous is the number of the previous event about the same object, or 0. hashes are the tree
+// hashes that the event completes: that of its leaf, and those of subtrees that end with it.
 func (w *Written) Record(e *wire.Encoder, previous uint64, hashes []tlog.Hash) {
 	if w.kept == nil {
 		e.U8(formWhole)
@@ -155,7 +162,8 @@ func (w *Written) Record(e *wire.Encoder, previous uint64, hashes []tlog.Hash) {
 }
 
 // Bare returns the encoding of the event alone, without what follows from the earlier log. A
-// journal stores this form. The bytes are valid until the next call.
+// journal stores this form. The event must be whole, because an erased one has no hidden bytes. The
+// result is valid until the next call of Bare.
 func (w *Written) Bare() []byte {
 	e := &w.bare
 	e.Buf = e.Buf[:0]
@@ -165,11 +173,15 @@ func (w *Written) Bare() []byte {
 	return e.Buf
 }
 
-// ReadBare decodes the output of [Written.Bare] for the event with a number. It allocates texts in
-// t; if t is nil, each text is allocated alone. It also returns the encoded event, which uses the
-// memory of bare. That is correct because only the canonical encoding can be decoded.
+// ReadBare decodes the output of [Written.Bare]. number is the number of the event, which the bytes
+// do not contain. It allocates texts in t; if t is nil, each text is allocated alone.
+//
+// It also returns the encoded event w, for its leaf and its record. w uses the memory of bare
+// instead of encoding ev again. The bytes would be the same, because only the canonical encoding
+// can be decoded.
 func ReadBare(number uint64, bare []byte, t *wire.Texts) (ev Event, w Written, err error) {
 	d := &wire.Decoder{Rest: bare}
+	// clipped, so that an append cannot overwrite the bytes that follow in memory
 	w.public.Buf = slices.Clip(d.Take(d.Uvarint()))
 	w.hidden.Buf = slices.Clip(d.Rest)
 	public, hidden := &wire.Decoder{Rest: w.public.Buf}, &wire.Decoder{Rest: w.hidden.Buf, Texts: t}
@@ -187,14 +199,16 @@ func ReadBare(number uint64, bare []byte, t *wire.Texts) (ev Event, w Written, e
 // Leaf returns the event's leaf in the tree.
 func (ev *Event) Leaf() tlog.Hash { return new(Written).Write(ev).Leaf() }
 
-// Encode returns the payload of the record.
+// Encode returns the encoded record of the event. [DecodeEntry] decodes it.
 func (n Entry) Encode() []byte {
 	e := &wire.Encoder{}
 	new(Written).Write(&n.Event).Record(e, n.Previous, n.Hashes)
 	return e.Buf
 }
 
-// DecodeEntry decodes the record of the event with a number.
+// DecodeEntry decodes the record of an event. number is the number of the event, which the record
+// does not contain. It returns [errs.ErrCorrupt] for other bytes, and [errs.ErrVersion] for an
+// event of another version.
 func DecodeEntry(number uint64, payload []byte) (Entry, error) {
 	n := Entry{}
 	if err := n.Read(number, payload, new(Reader)); err != nil {
@@ -224,15 +238,16 @@ type Reader struct {
 // Leaf returns the leaf of the event that was read last.
 func (r *Reader) Leaf() tlog.Hash { return r.read.Leaf() }
 
-// Read is [DecodeEntry] with reused memory. It overwrites the hashes of n and, where possible, its
-// change.
+// Read is [DecodeEntry] with reused memory. It overwrites the hashes of n. If the change of n and
+// the new one are both of the same frequent kind, it overwrites the change, too: see
+// [Event.decode]. After an error, n must not be used.
 func (n *Entry) Read(number uint64, payload []byte, r *Reader) error {
 	d := &wire.Decoder{Rest: payload}
 	before := n.Change
 	*n = Entry{Event: Event{Number: number}, Hashes: n.Hashes[:0]}
 	form := d.U8()
 	n.Previous = d.Uvarint()
-	r.read = Written{public: wire.Encoder{Buf: d.Take(d.Uvarint())}, shown: r.read.shown}
+	r.read = Written{public: wire.Encoder{Buf: d.Take(d.Uvarint())}, shown: r.read.shown} // a buffer
 	r.public = wire.Decoder{Rest: r.read.public.Buf}
 	var hidden *wire.Decoder
 	switch form {
@@ -252,6 +267,7 @@ func (n *Entry) Read(number uint64, payload []byte, r *Reader) error {
 	if err := d.Done(); err != nil {
 		return fmt.Errorf("event %d: %w", number, err)
 	}
+	// decode reuses the memory of this change if the kind is the same
 	n.Change = before
 	var err error
 	if r.read.withheld, err = n.decode(&r.public, hidden); err != nil {
@@ -260,8 +276,8 @@ func (n *Entry) Read(number uint64, payload []byte, r *Reader) error {
 	return nil
 }
 
-// DecodeHashes decodes the tree hashes that the event with a number completes. It uses the memory
-// of into if they fit.
+// DecodeHashes decodes the tree hashes that an event completes. Their count follows from the number
+// of the event. It uses the memory of into if that is large enough. It fails for the number 0.
 func DecodeHashes(d *wire.Decoder, number uint64, into []tlog.Hash) []tlog.Hash {
 	if number == 0 {
 		d.Fail("the number of an event is 0")
@@ -275,9 +291,11 @@ func DecodeHashes(d *wire.Decoder, number uint64, into []tlog.Hash) []tlog.Hash 
 	return hashes
 }
 
-// decode decodes the change of an event. hidden is nil if the event is erased. It returns how many
-// of the hidden bytes are withheld from buyers. For the most frequent kinds, responses and
-// enrolments, it overwrites the change that ev has, to save an allocation.
+// decode decodes the change of an event. hidden has the bytes after the salt; it is nil if the
+// event is erased. decode returns how many of the hidden bytes are withheld from buyers.
+//
+// If ev already has a change, it is only spare memory. decode overwrites it if both changes are
+// responses or both are enrolments, the most frequent kinds. This saves an allocation.
 func (ev *Event) decode(public, hidden *wire.Decoder) (withheld int, err error) {
 	spare := ev.Change
 	ev.Change = nil
@@ -298,7 +316,9 @@ func (ev *Event) decode(public, hidden *wire.Decoder) (withheld int, err error) 
 	return withheld, hidden.Done()
 }
 
-// isOver reports whether a change of kind k can be decoded into the memory of spare.
+// isOver reports whether a change of kind k can be decoded into the memory of spare. It must be of
+// one of two kinds that have no public and no withheld fields, and no lists. Their Fields method
+// alone then overwrites the whole change.
 func isOver(spare Change, k Kind) bool {
 	switch spare.(type) {
 	case *Released:
@@ -309,8 +329,9 @@ func isOver(spare Change, k Kind) bool {
 	return false
 }
 
-// Erase returns the entry without its hidden bytes, and without the reference to the object's
-// previous event.
+// Erase returns the entry as it is stored once its object is forgotten. It has a commitment instead
+// of the salt and the hidden bytes, and no reference to the previous event about the object. Its
+// leaf and its tree hashes are the same.
 func (n Entry) Erase() Entry {
 	sum := new(Written).Write(&n.Event).commitment()
 	erased := Entry{Event: n.Event, Hashes: n.Hashes}
@@ -318,7 +339,8 @@ func (n Entry) Erase() Entry {
 	return erased
 }
 
-// withoutHidden returns a change with its public part only.
+// withoutHidden returns a copy of a change with its public fields only. It copies them by encoding
+// and decoding them, so that no kind needs a second list of its public fields.
 func withoutHidden(c Change) Change {
 	left := newChange(c.Kind())
 	if l, is := c.(lasting); is {

@@ -9,7 +9,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/event"
 )
 
-// Details returns an empty detail of each kind, in the order of their numbers.
+// Details returns an empty detail of each kind, in the order of the numbers of the kinds. No kind
+// has the number 0.
 func Details() (all []event.Detail) {
 	for _, row := range table()[1:] {
 		all = append(all, row.zero)
@@ -27,9 +28,11 @@ func FactDetails() (all []event.Detail) {
 	return all
 }
 
-// FactFields returns the fields of a detail that a fact of a statement contains: those with the
-// tag "fact". They are in the order of the fact, and have its JSON keys. A kind without such a
-// field is in no statement. The index of each field refers to the type of the detail.
+// FactFields returns the fields of a detail that a fact of a statement contains, in the order of
+// the fact. They have the tag "fact": the position, from 1, and after a comma the JSON key and
+// options if they differ from those of the tag "json". In the result, the tag "json" is that of the
+// fact. A kind without such a field is in no statement, and the result is nil. The index of each
+// field refers to the type of the detail.
 func FactFields(d event.Detail) []reflect.StructField {
 	fields := reflect.VisibleFields(reflect.Indirect(reflect.ValueOf(d)).Type())
 	var all []reflect.StructField

@@ -15,7 +15,8 @@ type Glossary struct {
 	Buyers       map[uint32]string         // names, by number
 	Reservations map[uint64]Begun          // by the number of their sale
 	Sales        map[uint64]Begun          // by number
-	// The numbers of questions and buyers by name, and of policies by their canonical JSON.
+	// named has the numbers of questions by name, planned those of policies by their canonical
+	// JSON, and known those of buyers by name.
 	named, planned, known map[string]uint32
 	// Spare has the event of each definition, sale or reservation to which no event has referred
 	// yet.
@@ -35,8 +36,9 @@ type Begun struct {
 	Deal
 }
 
-// Holds reports whether, by its number and time, an event can be one of the objects of the sale or
-// reservation.
+// Holds reports whether ev can be the event of one of the objects of the sale or reservation. Their
+// events directly follow the event that started it, at the same time. Holds checks only the number
+// and the time of ev.
 func (b Begun) Holds(ev Event) bool {
 	return b.Event.Number < ev.Number && ev.Number-b.Event.Number <= b.Objects && ev.Time.Equal(b.Event.Time)
 }
@@ -51,9 +53,11 @@ func NewGlossary() *Glossary {
 	}
 }
 
-// Learn adds what an event defines or starts. It returns an error if the number or the name is
-// already defined.
+// Learn adds what an event defines or starts, and adds its number to Spare. For other kinds it does
+// nothing. It returns an error if a policy is invalid. It also returns an error if the number or
+// the name is already defined, but then replaces the earlier definition.
 func (g *Glossary) Learn(ev Event) error {
+	// twice: the number or the name is already defined; of: what the event defines
 	twice, of := false, Term{kind: ev.Change.Kind()}
 	switch c := ev.Change.(type) {
 	case *QuestionDefined:
@@ -90,8 +94,9 @@ func (g *Glossary) Learn(ev Event) error {
 	return nil
 }
 
-// Use removes from Spare what a change refers to.
+// Use removes from Spare the definitions, sales and reservations that a change refers to.
 func (g *Glossary) Use(c Change) {
+	// need removes a term from Spare; the number 0 is never in it
 	need := func(kind Kind, number uint64) { delete(g.Spare, Term{kind, number}) }
 	refers := ReferencesOf(c)
 	need(KindQuestion, uint64(refers.Question))
@@ -135,7 +140,7 @@ func (g *Glossary) BuyerName(number uint32) (string, error) {
 // not its name.
 func (g *Glossary) NoiseKeyName(uint32) (string, error) { return "", nil }
 
-// Deal implements [Names].
+// Deal implements [Names]. It looks up a reservation if by is [KindReserved], and otherwise a sale.
 func (g *Glossary) Deal(by Kind, sale uint64) (Deal, error) {
 	all := g.Sales
 	if by == KindReserved {

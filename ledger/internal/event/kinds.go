@@ -86,16 +86,19 @@ const (
 
 // kind describes the encoding of the events of a kind, and the conversion to the form for hosts.
 type kind struct {
-	zero     event.Detail  // the detail of an erased event
-	empty    func() Change // returns a new empty change
+	zero  event.Detail  // an empty detail, which is also that of an erased event
+	empty func() Change // returns a new empty change
+	// describe returns the detail of a change: a value or, if isFact, a pointer.
 	describe func(c Change, names Names, isFact bool) (event.Detail, error)
-	// parse returns nil for a detail of another kind. It is nil if no fact is of this kind.
+	// parse returns the change that a detail, a pointer, describes. It returns nil and no error for
+	// a detail of another kind. It is nil if statements do not have this kind.
 	parse   func(event.Detail, Numbers) (Change, error)
 	omitted [][]int // fields of the detail that facts do not have
 }
 
-// kindOf returns the row of a kind in the table. mapTo converts a change to its detail and, for a
-// kind that statements contain, back.
+// kindOf returns the row of a kind in the table, derived from mapTo. C is the type of the change, P
+// a pointer to it, and D the type of the detail. mapTo converts a change to its detail and, for a
+// kind that statements contain, a detail to its change. The direction is that of the mapper.
 func kindOf[C any, D event.Detail, P interface {
 	*C
 	Change
@@ -109,6 +112,7 @@ func kindOf[C any, D event.Detail, P interface {
 		}{mapper: mapper{names: names, isFact: isFact}}
 		mapTo(c.(P), &to.detail, &to.mapper)
 		if isFact {
+			// a copy, because a pointer into to would keep the mapper in memory
 			said := to.detail
 			return any(&said).(event.Detail), to.mapper.err
 		}
@@ -116,7 +120,7 @@ func kindOf[C any, D event.Detail, P interface {
 	}
 	fields := FactFields(zero)
 	if len(fields) == 0 {
-		return k
+		return k // statements do not have this kind
 	}
 	k.omitted = omittedFields(zero, fields)
 	k.parse = func(d event.Detail, numbers Numbers) (Change, error) {
@@ -124,6 +128,7 @@ func kindOf[C any, D event.Detail, P interface {
 		if !is {
 			return nil, nil
 		}
+		// Numbers has the methods of Names, too.
 		c, m := P(new(C)), mapper{names: numbers, numbers: numbers, isFact: true}
 		m.checkOmitted(d, k.omitted)
 		if mapTo(c, said, &m); m.err != nil {
@@ -134,7 +139,8 @@ func kindOf[C any, D event.Detail, P interface {
 	return k
 }
 
-// omittedFields returns the indexes of the fields of a detail that statements do not contain.
+// omittedFields returns the indexes of the fields of a detail that statements do not contain. said
+// has the fields that they contain. An embedded struct is not a field of its own here.
 func omittedFields(d event.Detail, said []reflect.StructField) (omitted [][]int) {
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(d)) {
 		isThis := func(one reflect.StructField) bool { return slices.Equal(one.Index, f.Index) }
@@ -198,14 +204,16 @@ func newChange(k Kind) Change {
 	return nil
 }
 
-// decodeChange decodes a change from its public and its hidden bytes. hidden is nil if the event
-// is erased. It returns how many of the hidden bytes are withheld from buyers.
+// decodeChange decodes a change of kind k from its public and its hidden bytes. hidden is nil if
+// the event is erased. It returns how many of the hidden bytes are withheld from buyers. If k is
+// unknown, or events of that kind are never erased and hidden is nil, public fails and c is nil.
 func decodeChange(public, hidden *wire.Decoder, k Kind) (c Change, withheld int) {
 	c = newChange(k)
 	if c == nil {
 		public.Fail("unknown kind %d", k)
 		return nil, 0
 	}
+	// An answer is about several objects. Only the digest of their names is erased from it.
 	if _, personal := c.(Personal); hidden == nil && !personal && k != KindAnswered {
 		public.Fail("an event of kind %d cannot be erased", k)
 		return nil, 0

@@ -13,8 +13,9 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// NameOutputs returns a copy of a mechanism in which all outputs have names. By default an output
-// is named by its number. The copy shares no memory that the host can change.
+// NameOutputs returns a copy of a mechanism in which all outputs have names. If m has no names,
+// each output is named by its number, from 0. The copy shares no memory that the host can change.
+// If m or its family is nil, NameOutputs returns m itself.
 func NameOutputs(m *api.Mechanism) *api.Mechanism {
 	if m == nil || m.Family == nil {
 		return m
@@ -27,6 +28,7 @@ func NameOutputs(m *api.Mechanism) *api.Mechanism {
 		return out
 	}
 	for _, epsilon := range m.Family.Epsilons() {
+		// a family has a level at each of its ε
 		level, _ := m.Family.Level(epsilon)
 		names := make([]string, level.Outputs())
 		for o := range names {
@@ -37,8 +39,8 @@ func NameOutputs(m *api.Mechanism) *api.Mechanism {
 	return out
 }
 
-// checkMechanism returns an error if m is not a valid mechanism for a question with so many
-// values.
+// checkMechanism returns an error if m is not a valid mechanism for a question with so many values.
+// Each level needs one input for each value, and a name for each output.
 func checkMechanism(m *api.Mechanism, values int) error {
 	if m == nil || m.Family == nil || len(m.Family.Epsilons()) == 0 {
 		return fmt.Errorf("%s encoding needs a mechanism", EncodingFinite)
@@ -59,8 +61,8 @@ func checkMechanism(m *api.Mechanism, values int) error {
 	return nil
 }
 
-// checkOutputs returns an error unless a level has one input for each value of the question. Its
-// outputs must have valid and different names.
+// checkOutputs returns an error unless a level has one input for each value of the question, and
+// all has the names of its outputs. The names must be valid and different.
 func checkOutputs(level *finite.Matrix, all []string, values int) error {
 	if level.Inputs() != values {
 		return fmt.Errorf("%d inputs, but the question has %d values", level.Inputs(), values)
@@ -81,8 +83,8 @@ func checkOutputs(level *finite.Matrix, all []string, values int) error {
 	return nil
 }
 
-// EncodeMechanism returns the canonical encoding of a mechanism: equal mechanisms have equal
-// bytes. It returns nil for a mechanism without levels.
+// EncodeMechanism returns the canonical encoding of a mechanism, which is JSON. Equal mechanisms
+// have equal bytes. It returns nil if the mechanism has no JSON, such as one without levels.
 func EncodeMechanism(m *api.Mechanism) []byte {
 	text, err := json.Marshal(m)
 	if err != nil {
@@ -91,8 +93,8 @@ func EncodeMechanism(m *api.Mechanism) []byte {
 	return text
 }
 
-// decodeMechanism decodes the output of EncodeMechanism for a question with so many values. It
-// fails for any other bytes.
+// decodeMechanism decodes a text with the output of [EncodeMechanism], for a question with so many
+// values. d fails for any other bytes, and the result must then not be used.
 func decodeMechanism(d *wire.Decoder, values int) *api.Mechanism {
 	text := d.Take(d.Uvarint())
 	m := &api.Mechanism{}
@@ -106,14 +108,15 @@ func decodeMechanism(d *wire.Decoder, values int) *api.Mechanism {
 	return m
 }
 
-// SameBehaviour reports whether two mechanisms have the same levels and the same names. Their
-// channels may differ; then those of the mechanism that was defined first are used.
+// SameBehaviour reports whether two mechanisms have the same levels and the same output names.
+// Their channels, which derive a lower level from a higher one, may differ. Then the ledger uses
+// those of the mechanism that was defined first.
 func SameBehaviour(m, other *api.Mechanism) bool {
 	return bytes.Equal(Behaviour(m), Behaviour(other))
 }
 
-// Behaviour returns an encoding of what a mechanism does at each ε, and of its output names. It
-// returns nil if m is nil.
+// Behaviour returns an encoding of the levels of a mechanism and of its output names, without its
+// channels. It returns nil if m is nil.
 func Behaviour(m *api.Mechanism) []byte {
 	if m == nil {
 		return nil
@@ -146,11 +149,14 @@ func OutputsAt(m *api.Mechanism, epsilon privacy.Epsilon) []string {
 	return m.Outputs[i]
 }
 
-// canAnswer reports whether an output of a mechanism can be the response at one ε.
+// canAnswer reports whether a mechanism has an output with this index at ε, and gives it a
+// probability above 0.
 func canAnswer(m *api.Mechanism, epsilon privacy.Epsilon, output int) bool {
 	if output < 0 || output >= len(OutputsAt(m, epsilon)) {
 		return false
 	}
 	level, _ := m.Family.Level(epsilon)
+	// Input 0 is enough: ε is finite, so an output that is possible for one input is possible for
+	// all.
 	return level.At(0, output).Sign() > 0
 }

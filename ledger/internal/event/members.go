@@ -30,6 +30,9 @@ func (c *Enrolled) Fields(x wire.Codec) {
 	x.Epsilon(&c.Cap)
 }
 
+// mapTo copies the fields between the change and its detail, in the direction of m. A statement has
+// the number of the noise key, but not the event that names it. So the name is set only in the
+// detail.
 func (c *Enrolled) mapTo(d *event.Enrolled, m *mapper) {
 	same(m, &c.Object, &d.Object)
 	m.question(&c.Question, &d.Question)
@@ -53,10 +56,12 @@ func (c *Withdrawn) About() string { return c.Object }
 // Fields implements [Change].
 func (c *Withdrawn) Fields(x wire.Codec) { x.Text(&c.Object) }
 
+// requests implements [single].
 func (c *Withdrawn) requests(Names) ([]Identity, error) {
 	return []Identity{ObjectRequest(RequestWithdraw, c.Object)}, nil
 }
 
+// mapTo copies the fields between the change and its detail, in the direction of m.
 func (c *Withdrawn) mapTo(d *event.Withdrawn, m *mapper) {
 	same(m, &c.Object, &d.Object)
 }
@@ -77,6 +82,8 @@ func (c *EpochBegun) Fields(x wire.Codec) {
 	x.U32(&c.Question)
 }
 
+// requests returns the identity of the only request that begins an epoch. It contains the name of
+// the question, which it gets by the number.
 func (c *EpochBegun) requests(names Names) ([]Identity, error) {
 	q, err := names.Question(c.Question)
 	if err != nil {
@@ -85,6 +92,7 @@ func (c *EpochBegun) requests(names Names) ([]Identity, error) {
 	return []Identity{EpochRequest(q.Name, c.Object)}, nil
 }
 
+// mapTo copies the fields between the change and its detail, in the direction of m.
 func (c *EpochBegun) mapTo(d *event.EpochBegun, m *mapper) {
 	same(m, &c.Object, &d.Object)
 	m.question(&c.Question, &d.Question)
@@ -114,6 +122,7 @@ func (c *TermsChanged) Fields(x wire.Codec) {
 	x.Text(&c.Consent)
 }
 
+// mapTo copies the fields between the change and its detail, in the direction of m.
 func (c *TermsChanged) mapTo(d *event.TermsChanged, m *mapper) {
 	same(m, &c.Object, &d.Object)
 	m.question(&c.Question, &d.Question)
@@ -137,7 +146,7 @@ func (*ObjectRefused) Kind() Kind { return KindRefused }
 
 func (c *ObjectRefused) About() string { return c.Object }
 
-// Fields implements [Change].
+// Fields implements [Change]. It has the text Why only for the reason [api.NeedsConsent].
 func (c *ObjectRefused) Fields(x wire.Codec) {
 	x.U32(&c.Question)
 	x.Text(&c.Object)
@@ -149,6 +158,9 @@ func (c *ObjectRefused) Fields(x wire.Codec) {
 	}
 }
 
+// mapTo copies the fields between the change and its detail, in the direction of m. It records an
+// error for a detail that Fields could not encode: with an unknown reason or remedy, or a text Why
+// without its reason.
 func (c *ObjectRefused) mapTo(d *event.ObjectRefused, m *mapper) {
 	m.question(&c.Question, &d.Question)
 	same(m, &c.Refusal, &d.Refusal)
@@ -186,10 +198,12 @@ func (c *Stated) Fields(x wire.Codec) {
 	c.Account.fields(x)
 }
 
+// requests implements [single].
 func (c *Stated) requests(Names) ([]Identity, error) {
 	return []Identity{ObjectRequest(RequestStatement, c.Object)}, nil
 }
 
+// mapTo copies the fields between the change and its detail, in the direction of m.
 func (c *Stated) mapTo(d *event.Stated, m *mapper) {
 	same(m, &c.Object, &d.Object)
 	same(m, &c.Cap, &d.Cap)
@@ -222,10 +236,13 @@ func (c *Forgotten) Fields(x wire.Codec) {
 	})
 }
 
+// requests implements [single].
 func (c *Forgotten) requests(Names) ([]Identity, error) {
 	return []Identity{ObjectRequest(RequestForget, c.Object)}, nil
 }
 
+// mapTo copies the fields between the change and its detail, in the direction of m. It first gives
+// the list of chains in the target the length of the list in the source.
 func (c *Forgotten) mapTo(d *event.Forgotten, m *mapper) {
 	same(m, &c.Object, &d.Object)
 	same(m, &c.Cap, &d.Cap)
@@ -244,7 +261,8 @@ func (c *Forgotten) mapTo(d *event.Forgotten, m *mapper) {
 	}
 }
 
-// Remnant is the part of a chain that is kept when its object is forgotten.
+// Remnant is the part of a chain that is kept when its object is forgotten: its ε, without its
+// responses.
 type Remnant struct {
 	Question uint32          // by number
 	Policy   uint32          // by number, 0 for none
@@ -257,6 +275,7 @@ type Account struct {
 	Earned     uint64          // by sales, in minor units
 }
 
+// fields describes the fields of an account, in their order.
 func (a *Account) fields(x wire.Codec) {
 	x.Epsilon(&a.Cap, &a.Spent)
 	x.Uvarint(&a.Earned)

@@ -17,6 +17,7 @@ const (
 	MethodResale                    // a recorded response that is sold again
 )
 
+// String returns the name of the method, such as "raise".
 func (m Method) String() string {
 	names := [...]string{"", "raise", "degrade", "insert", "fresh", "resale"}
 	if int(m) < len(names) {
@@ -25,7 +26,8 @@ func (m Method) String() string {
 	return fmt.Sprintf("method %d", uint8(m))
 }
 
-// fields describes the method of a response.
+// fields describes the method of a response. Decoding fails for an unknown method, and for
+// [MethodFresh], which only answers to panel queries have.
 func (m *Method) fields(x wire.Codec) {
 	x.U8((*uint8)(m))
 	if d := x.Reads(); d != nil && (*m < MethodRaise || *m > MethodInsert) && *m != MethodResale {
@@ -33,7 +35,8 @@ func (m *Method) fields(x wire.Codec) {
 	}
 }
 
-// ParseMethod returns the method of a response by its name, and false for another name.
+// ParseMethod returns the method of a response by its name, and false for another name. It does not
+// accept "fresh", which only answers to panel queries have.
 func ParseMethod(name string) (Method, bool) {
 	for _, m := range []Method{MethodRaise, MethodDegrade, MethodInsert, MethodResale} {
 		if m.String() == name {
@@ -43,8 +46,9 @@ func ParseMethod(name string) (Method, bool) {
 	return 0, false
 }
 
-// MethodAt returns the method for a response that takes the given place among the levels of a
-// chain: raised at the last place, degraded at the first, and inserted at any other.
+// MethodAt returns the method for a new response of a chain with so many levels. place is the
+// number of levels below the new one. The response is raised if it is above all levels, also in an
+// empty chain. It is degraded if it is below all levels, and otherwise inserted.
 func MethodAt(place, levels int) Method {
 	switch place {
 	case levels:

@@ -36,8 +36,9 @@ func CheckName(what, name string) error {
 	return nil
 }
 
-// isPlain reports whether a name consists of visible ASCII characters with single spaces between
-// them. This is the fast path for most names.
+// isPlain reports whether a name has 1 to [MaxNameBytes] visible ASCII characters with single
+// spaces between them. Every such name is valid. This is the fast path for most names. Other names
+// may be valid, too.
 func isPlain(name string) bool {
 	if len(name) == 0 || len(name) > MaxNameBytes || name[len(name)-1] == ' ' {
 		return false
@@ -70,6 +71,8 @@ func CheckText(what, text string) error {
 	return nil
 }
 
+// checkSize returns [errs.ErrInvalid] if a text is empty, longer than most bytes, or not valid
+// UTF-8. what describes in the error what the text is for.
 func checkSize(what, text string, most int) error {
 	switch {
 	case text == "":
@@ -82,7 +85,8 @@ func checkSize(what, text string, most int) error {
 	return nil
 }
 
-// CheckPolicy applies [CheckName] to the buyers in the terms of a policy.
+// CheckPolicy applies [CheckName] to the buyers in the terms of a policy: those that it sells to,
+// and those that it bars. A policy without terms names no buyer.
 func CheckPolicy(p policy.Policy) error {
 	sale := p.Terms()
 	if sale == nil {
@@ -96,8 +100,10 @@ func CheckPolicy(p policy.Policy) error {
 	return nil
 }
 
-// CheckAsked returns the objects that a request names, sorted, or nil if it is about all objects.
-// most is the maximum number of names. It returns [errs.ErrInvalid] if the names are invalid.
+// CheckAsked returns the objects that a request names, sorted. Either names is not nil, or all is
+// true and the request is about all objects. For all objects the result is nil. most is the maximum
+// number of names. It returns [errs.ErrInvalid] if both or neither is given, or if the names are
+// too many or invalid.
 func CheckAsked(names []string, all bool, most int) ([]string, error) {
 	if all == (names != nil) {
 		return nil, errs.Invalid("a request must either name its objects or be about all of them")
@@ -112,8 +118,8 @@ func CheckAsked(names []string, all bool, most int) ([]string, error) {
 	return CheckObjects(names)
 }
 
-// CheckObjects returns the names sorted. It returns [errs.ErrInvalid] if there is no name, an
-// invalid one, or one that occurs twice.
+// CheckObjects returns a sorted copy of the names. It returns [errs.ErrInvalid] if there is no
+// name, an invalid one, or one that occurs twice.
 func CheckObjects(names []string) ([]string, error) {
 	if len(names) == 0 {
 		return nil, errs.Invalid("no objects")

@@ -27,12 +27,12 @@ func PanelOf(names []string) PanelSum {
 	return sum
 }
 
-// IsAskedFor reports whether panel, of an answer, is the digest of this list, either of the whole
-// list or in its Partly form.
+// IsAskedFor reports whether panel, the digest in a recorded answer, is that of the list of p. It
+// may be p itself or, if objects were left out of the answer, [PanelSum.Partly].
 func (p PanelSum) IsAskedFor(panel [sha256.Size]byte) bool { return panel == p || panel == p.Partly() }
 
-// Partly returns the digest of the same list for a partial request from which at least one object
-// was left out.
+// Partly returns another digest of the same list. It is for a partial request, from which at least
+// one of the listed objects was left out.
 func (p PanelSum) Partly() PanelSum {
 	e := wire.NewDigest("left out")
 	e.Raw(p[:])

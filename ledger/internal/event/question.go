@@ -12,7 +12,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// CheckLevel returns [errs.ErrInvalid] if the question has no responses at epsilon.
+// CheckLevel returns [errs.ErrInvalid] if the question has no responses at epsilon. That is so at ε
+// = 0, and for an ε that is not one of the levels of its mechanism.
 func (q *Question) CheckLevel(epsilon privacy.Epsilon) error {
 	if epsilon.IsZero() {
 		return errs.Invalid("ε must be above 0")
@@ -28,11 +29,13 @@ func (q *Question) CheckLevel(epsilon privacy.Epsilon) error {
 }
 
 // LevelWithin returns the highest level of the question at or below a ceiling, and false if there
-// is none.
+// is none. Without a mechanism of its own, a question has a level at every ε. The result is then
+// the ceiling itself.
 func (q *Question) LevelWithin(ceiling privacy.Epsilon) (level privacy.Epsilon, found bool) {
 	if q.Encoding != EncodingFinite {
 		return ceiling, true
 	}
+	// the ε are in rising order, so the last one that fits is the highest
 	for _, at := range q.Mechanism.Family.Epsilons() {
 		if !ceiling.Less(at) {
 			level, found = at, true
@@ -41,8 +44,9 @@ func (q *Question) LevelWithin(ceiling privacy.Epsilon) (level privacy.Epsilon, 
 	return level, found
 }
 
-// Work returns the cost of a draw, as the number of probabilities or bits that it reads. It is at
-// least 1.
+// Work returns the cost of a draw, as the number of probabilities or bits that it reads: 1 in
+// direct encoding, the number of bits in unary encoding. In finite encoding it is the size of the
+// largest level.
 func (q *Question) Work() int {
 	switch q.Encoding {
 	case EncodingUnary:
@@ -68,8 +72,8 @@ type Question struct {
 	ID        [sha256.Size]byte `audit:"-"` // digest of the definition, the same in every ledger
 }
 
-// NewQuestion returns the question that an event defines. If the mechanism does not fit the
-// values, as in a forged document, a question in finite encoding has no responses.
+// NewQuestion returns the question that an event defines. A forged document can define a mechanism
+// that does not fit the values. The question then has no mechanism, and so no responses.
 func NewQuestion(c *QuestionDefined) *Question {
 	q := &Question{
 		Number: c.Number, Name: c.Name, Values: c.Values, Encoding: c.Encoding,
@@ -86,7 +90,8 @@ func NewQuestion(c *QuestionDefined) *Question {
 	return q
 }
 
-// DecodeQuestion decodes the record of a question.
+// DecodeQuestion decodes the record of a question. If it returns an error, the question must not be
+// used.
 func DecodeQuestion(payload []byte) (*Question, error) {
 	c, err := wire.Decode[QuestionDefined](payload)
 	return NewQuestion(&c), err
@@ -97,7 +102,8 @@ func (q *Question) Public() api.Question {
 	return api.Question{Name: q.Name, Values: q.Values, Encoding: q.Encoding, Mechanism: q.Mechanism}
 }
 
-// LevelEntries returns how many entries of a chain one level needs, see [MaxEntries].
+// LevelEntries returns how many entries of a chain one level of the question counts for.
+// [MaxEntries] limits the entries of a chain.
 func (q *Question) LevelEntries() int {
 	if q.Encoding != EncodingUnary {
 		return 1
@@ -105,7 +111,8 @@ func (q *Question) LevelEntries() int {
 	return 1 + len(q.Values)/BitsPerEntry
 }
 
-// Has reports whether the question can have a response at an ε.
+// Has reports whether the question can have the response v at an ε: a value, a row of bits, or an
+// output of its mechanism, as its encoding requires.
 func (q *Question) Has(epsilon privacy.Epsilon, v Value) bool {
 	switch q.Encoding {
 	case EncodingUnary:
@@ -116,8 +123,9 @@ func (q *Question) Has(epsilon privacy.Epsilon, v Value) bool {
 	return !v.IsUnary() && v.Index < len(q.Values)
 }
 
-// CanOccur reports whether one chain can have both responses. Each of them must be possible at its
-// ε. Only for a mechanism of the question's own can two responses exclude each other.
+// CanOccur reports whether one chain can have the response a at the ε lower, and b at the ε higher.
+// Each of them must be possible at its ε: see [Question.Has]. Only for a mechanism of the
+// question's own can two such responses exclude each other.
 func (q *Question) CanOccur(lower privacy.Epsilon, a Value, higher privacy.Epsilon, b Value) bool {
 	if q.Encoding != EncodingFinite {
 		return true
@@ -128,7 +136,8 @@ func (q *Question) CanOccur(lower privacy.Epsilon, a Value, higher privacy.Epsil
 	return q.Mechanism.Family.CanOccur(level(lower, a), level(higher, b))
 }
 
-// Text returns the text form of a response that the question has at an ε, see [Question.Has].
+// Text returns the text form of a response that the question has at an ε. The caller checks
+// [Question.Has] first, because Text may panic for other responses.
 func (q *Question) Text(epsilon privacy.Epsilon, v Value) string {
 	switch q.Encoding {
 	case EncodingUnary:
@@ -146,6 +155,7 @@ func (q *Question) Read(epsilon privacy.Epsilon, text string) (v Value, known bo
 		err := v.Bits.UnmarshalText([]byte(text))
 		return v, err == nil && q.Has(epsilon, v)
 	case EncodingFinite:
+		// -1 for an unknown text, which Has refuses
 		v.Index = slices.Index(OutputsAt(q.Mechanism, epsilon), text)
 		return v, q.Has(epsilon, v)
 	}

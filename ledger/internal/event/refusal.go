@@ -20,20 +20,22 @@ func ReasonCodes() []api.Reason {
 	}
 }
 
-// RemedyCodes returns the remedies that events contain, numbered like [ReasonCodes]. It omits the
-// remedies for a changed quote, which no event contains.
+// RemedyCodes returns the remedies that events contain, numbered like [ReasonCodes]. It omits
+// [RemedyPaying] and the remedies after it. They are for a changed quote, which no event contains.
 func RemedyCodes() []string {
 	all := Remedies()
 	return all[:slices.Index(all, RemedyPaying)]
 }
 
-// coded describes a value as its position in a list, from 1.
+// coded encodes or decodes *v as one byte, which is its position in the list all, from 1. A value
+// that is not in the list is encoded as 0. Decoding fails for 0, and for a number above the length
+// of the list.
 func coded[T comparable](x wire.Codec, v *T, all []T) {
 	code := uint8(slices.Index(all, *v) + 1)
 	x.U8(&code)
 	d := x.Reads()
 	switch {
-	case d == nil:
+	case d == nil: // x encodes
 	case code < 1 || int(code) > len(all):
 		d.Fail("unknown code %d", code)
 	default:

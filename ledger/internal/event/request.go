@@ -20,16 +20,16 @@ type Form struct {
 type section struct {
 	wire.Encoder
 	marks Marks
-	names [mostFields]string
-	from  int // start of the current field
+	names [mostFields]string // of the fields, in the type of the request
+	from  int                // start of the current field
 }
 
 // Identity identifies a request.
 type Identity struct {
-	Sum              // of all fields except those about several objects
-	Objects Sum      // of the fields about several objects; zero if there are none
-	Panel   PanelSum // of the objects that a panel query names, if there are several
-	names   [mostFields]string
+	Sum                              // of all fields except those about several objects
+	Objects Sum                      // of the fields about several objects; zero if there are none
+	Panel   PanelSum                 // of the objects that a panel query names, if there are several
+	names   [mostFields]string       // names of the other fields
 	more    [mostObjectFields]string // names of the fields about several objects
 }
 
@@ -61,19 +61,22 @@ func NewForm(kind string) *Form {
 	return f
 }
 
-// Field starts a field, with the name of the field in the type of the request. A form has at most
-// 12 fields, including the kind.
+// Field starts a field, and returns the encoder for its value. name is the name of the field in the
+// type of the request, for error texts. A form has at most 12 fields, including the kind; one more
+// is a panic.
 func (f *Form) Field(name string) *wire.Encoder {
 	f.end()
 	f.names[f.marks.count] = name
 	return &f.Encoder
 }
 
-// ObjectField starts a field whose value depends on the objects of the request. Call it after
-// [Form.Objects].
+// ObjectField starts a field whose value depends on the objects of the request, and returns the
+// encoder for its value. It must be called after [Form.Objects].
 func (f *Form) ObjectField(name string) *wire.Encoder {
+	// With a single object, the whole identity of the request is erased with that object. So the
+	// field needs no section of its own.
 	if f.isAlone {
-		return f.Field(name) // with a single object, the whole identity of the request is erased with that object
+		return f.Field(name)
 	}
 	if f.objects == nil {
 		f.objects = &section{}
@@ -84,7 +87,9 @@ func (f *Form) ObjectField(name string) *wire.Encoder {
 	return &f.objects.Encoder
 }
 
-// Objects adds the objects of a request: those with the names, or all objects.
+// Objects adds the objects of a request: those with the names or, if all is true, all objects. The
+// number of names stays part of the identity when an object is forgotten. If there are several
+// names, they are in the section that is then erased.
 func (f *Form) Objects(names []string, all bool) {
 	e := f.Field("Objects")
 	e.Flag(all)
@@ -103,12 +108,12 @@ func (f *Form) Finish() Identity {
 	id := Identity{Sum: f.finish(), names: f.names}
 	if f.objects != nil {
 		id.Objects = f.objects.finish()
-		copy(id.more[:], f.objects.names[:])
+		copy(id.more[:], f.objects.names[:]) // of at most mostObjectFields fields
 	}
 	return id
 }
 
-// end adds the checksum of the current field.
+// end ends the current field. It adds its checksum to the marks: the lowest byte of its CRC-32C.
 func (s *section) end() {
 	sum := crc32.Checksum(s.Buf[s.from:], crc32.MakeTable(crc32.Castagnoli))
 	s.marks.of[s.marks.count] = byte(sum)
@@ -116,21 +121,25 @@ func (s *section) end() {
 	s.from = len(s.Buf)
 }
 
-// finish ends the section and returns its sum.
+// finish ends the section, and returns its digest and its marks.
 func (s *section) finish() Sum {
 	s.end()
 	return Sum{s.Sum(), s.marks}
 }
 
-// Differs returns the name of a field in which the request differs from a request with the given
-// sums. It returns "" if the checksums do not show such a field.
+// Differs returns the name of the first field in which the request differs from another one. from
+// and objects are the sums of the other request: of its fields, and of those about several objects.
+// It returns "" if no mark differs. The digests may differ nevertheless, because a mark is only one
+// byte.
 func (id Identity) Differs(from, objects Sum) string {
 	if field := id.Marks.differs(from.Marks, id.names[:]); field != "" || from.Digest != id.Digest {
-		return field
+		return field // "" if the difference is in these fields, but the marks do not show it
 	}
 	return id.Objects.Marks.differs(objects.Marks, id.more[:])
 }
 
+// differs returns the name of the first field whose mark is not that in from, or "" if there is
+// none. names are those of the fields of m. It compares only fields that both requests have.
 func (m Marks) differs(from Marks, names []string) string {
 	for i := range min(m.count, from.count) {
 		if m.of[i] != from.of[i] {
@@ -140,11 +149,14 @@ func (m Marks) differs(from Marks, names []string) string {
 	return ""
 }
 
+// fields describes the digest, and then the marks.
 func (s *Sum) fields(x wire.Codec) {
 	x.Array(s.Digest[:])
 	s.Marks.fields(x)
 }
 
+// fields describes the number of the marks, and then the marks. Decoding fails for more than 12
+// marks.
 func (m *Marks) fields(x wire.Codec) {
 	x.U8(&m.count)
 	if d := x.Reads(); d != nil && m.count > mostFields {

@@ -12,8 +12,8 @@ import (
 // check the identity in a settled event. The forms of other requests contain data that no event
 // has, such as a price limit, or the names of objects for which nothing was recorded.
 
-// DefineRequest returns the identity of a request that defines a question. encoding is the
-// encoding in the request, and may be "".
+// DefineRequest returns the identity of a request that defines a question. encoding is the encoding
+// that the request names; "" if it leaves the choice to the ledger.
 func DefineRequest(q api.Question, encoding string) Identity {
 	f := NewForm("question")
 	f.Field("Encoding").Text(string(encoding))
@@ -63,8 +63,9 @@ func RequestsFor(c Change, names Names) ([]Identity, error) {
 	return nil, nil
 }
 
-// RaiseRequest returns the identity of a release or a raise. objects must be sorted, and nil if
-// the request is about all objects.
+// RaiseRequest returns the identity of a release or a raise. partial means that the request leaves
+// out objects that refuse, instead of being refused as a whole. If all is true, the request is
+// about all objects, and objects is nil. Otherwise objects must be sorted.
 func RaiseRequest(question string, epsilon privacy.Epsilon, partial bool, objects []string, all bool) Identity {
 	f := NewForm("raise")
 	f.Field("Question").Text(question)
@@ -74,7 +75,8 @@ func RaiseRequest(question string, epsilon privacy.Epsilon, partial bool, object
 	return f.Finish()
 }
 
-// SweepRequest returns the identity of a sweep of one question, or of all if question is "".
+// SweepRequest returns the identity of a sweep: a request that draws what policies have released so
+// far. It is for one question, or for all if question is "".
 func SweepRequest(question string) Identity {
 	f := NewForm("advance")
 	f.Field("Question").Text(question)
@@ -90,8 +92,9 @@ type PanelRequest struct {
 	All, Partial    bool            // All: about all objects of the question; Partial: without the refused ones
 }
 
-// Identity returns the identity of the request. The digest of several objects is not part of it.
-// It is stored in the answer, where it can be erased.
+// Identity returns the identity of the request. If the request names several objects, their digest
+// is not part of the identity, but is returned in [Identity.Panel]. The answer contains it, and it
+// is erased there when one of the objects is forgotten.
 func (r PanelRequest) Identity() Identity {
 	f := NewForm("answer")
 	f.Field("Question").Text(r.Question)
@@ -101,6 +104,8 @@ func (r PanelRequest) Identity() Identity {
 	if objects.Flag(r.All); !r.All {
 		objects.Uvarint(r.Objects)
 	}
+	// The digest of a single object can be part of it, because the whole identity is erased with
+	// the object.
 	if r.Objects == 1 && !r.All {
 		objects.Raw(r.Panel[:])
 	}
@@ -127,14 +132,15 @@ func CaptureRequest(reservation uint64, partial bool) Identity {
 	return f.Finish()
 }
 
-// Of sets the identity of the request in a settled event, which settles the request or its first
-// part.
+// Of sets the identity of the request in a settled event. The event must settle the request as a
+// whole or its first part, because later parts have no names.
 func (c *Settled) Of(id *Identity) {
 	c.Digest, c.Marks = id.Digest, id.Marks
 	c.Names, c.Named = id.Objects, id.Objects != Sum{}
 }
 
-// Is reports whether a settled event has this identity, ignoring the fields about several objects.
+// Is reports whether a settled event has this identity. It ignores what the fields about several
+// objects are, because they may be erased, but not whether there are such fields.
 func (id Identity) Is(c *Settled) bool {
 	return id.Sum == Sum{c.Digest, c.Marks} && c.Named == (id.Objects != Sum{})
 }
@@ -144,7 +150,8 @@ func (c *Settled) IsAmong(all ...Identity) bool {
 	return slices.ContainsFunc(all, func(id Identity) bool { return id.Is(c) })
 }
 
-// IsOpen reports whether the request of a settled event may name objects without an event. This is
-// possible for a request that names several objects: later parts may follow, or some objects
-// needed nothing.
+// IsOpen reports whether the request of a settled event may name objects about which it has no
+// event. Only the first part of a request for several objects can be open. It is open if later
+// parts may follow, or if responses for some objects were recorded before. A sale is never open,
+// because it has an event for each of its objects.
 func (c *Settled) IsOpen() bool { return c.Named && c.Sale == 0 && (!c.Final || c.Counts[Reused] > 0) }

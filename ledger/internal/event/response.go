@@ -13,6 +13,7 @@ type Response struct {
 	Method Method // how it was made
 }
 
+// fields describes the value, and then the method.
 func (r *Response) fields(x wire.Codec) {
 	r.Value.Fields(x)
 	r.Method.fields(x)
@@ -36,8 +37,9 @@ func (v Value) String() string {
 	return fmt.Sprintf("value %d", v.Index)
 }
 
-// Fields describes the index of a value or, in unary encoding, the number of bits and then the
-// bits. The number of bits is stored above all indexes.
+// Fields describes a response as a number n. In direct and finite encoding, n is the index of a
+// value or an output, which is below [wire.MaxValues]. In unary encoding, n is [wire.MaxValues]
+// plus the number of bits, and the bits follow.
 func (v *Value) Fields(x wire.Codec) {
 	if d := x.Reads(); d != nil {
 		*v = AsValue(d, d.Uvarint())
@@ -53,7 +55,8 @@ func (v *Value) Fields(x wire.Codec) {
 	x.Array(v.Bits.Pack())
 }
 
-// AsValue decodes the output of [Value.Fields], of which the first number n was already read.
+// AsValue decodes the output of [Value.Fields], of which the first number n was already read. d has
+// the bits, if there are any, and fails if they are too many or invalid.
 func AsValue(d *wire.Decoder, n uint64) Value {
 	if n < wire.MaxValues {
 		return Value{Index: int(n)}

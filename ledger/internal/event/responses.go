@@ -27,6 +27,7 @@ func (c *TruthBound) Fields(x wire.Codec) {
 	x.Array(c.Tag[:])
 }
 
+// mapTo copies the fields between the change and its detail, in the direction of m.
 func (c *TruthBound) mapTo(d *event.TruthBound, m *mapper) {
 	same(m, &c.Object, &d.Object)
 	m.question(&c.Question, &d.Question)
@@ -58,6 +59,7 @@ func (c *Released) Fields(x wire.Codec) {
 	}
 }
 
+// mapTo copies the fields between the change and its detail, in the direction of m.
 func (c *Released) mapTo(d *event.Released, m *mapper) {
 	same(m, &c.Object, &d.Object)
 	m.question(&c.Question, &d.Question)
@@ -86,6 +88,7 @@ func (c *Charged) Fields(x wire.Codec) {
 	x.Epsilon(&c.Epsilon)
 }
 
+// mapTo copies the fields between the change and its detail, in the direction of m.
 func (c *Charged) mapTo(d *event.Charged, m *mapper) {
 	same(m, &c.Object, &d.Object)
 	m.question(&c.Question, &d.Question)
@@ -108,7 +111,9 @@ type Answered struct {
 
 func (*Answered) Kind() Kind { return KindAnswered }
 
-// An answer is about all objects of the panel, so it is kept when one of them is forgotten.
+// public describes everything but the digest of the panel. An answer is about all objects of the
+// panel, so it is kept when one of them is forgotten. Decoding fails for a method that such an
+// answer cannot have: only a score can be raised or inserted.
 func (c *Answered) public(x wire.Codec) {
 	x.U32(&c.Question)
 	x.Text(&c.Query)
@@ -126,6 +131,8 @@ func (c *Answered) public(x wire.Codec) {
 // Fields implements [Change].
 func (c *Answered) Fields(x wire.Codec) { x.Array(c.Panel[:]) }
 
+// mapTo sets the fields of the detail. Statements do not have answers, so no change is ever made of
+// a detail.
 func (c *Answered) mapTo(d *event.Answered, m *mapper) {
 	same(m, &c.Epsilon, &d.Epsilon)
 	same(m, &c.Query, &d.Query)

@@ -20,7 +20,7 @@ type Result struct {
 // maxScore is the largest absolute value that the log accepts for a [mechanism.Score].
 const maxScore = 1 << 61
 
-// answer returns the output. For a score it is the side of the boundary that the score is on.
+// answer returns the output. A score has output 1 if it is not negative, and output 0 otherwise.
 func (r Result) answer() int {
 	if r.Scored {
 		return mechanism.Score{Value: r.Score}.Output()
@@ -28,9 +28,11 @@ func (r Result) answer() int {
 	return r.Output
 }
 
-// Fields describes an output, or a score with its sign in the lowest bit. Decoding fails for a
+// Fields describes a flag, and then an output or a score. The score is in zigzag encoding: 2s for s
+// ≥ 0, and −2s−1 otherwise. So small scores of both signs have few bytes. Decoding fails for a
 // score that no mechanism draws.
 func (r *Result) Fields(x wire.Codec) {
+	// n is the number to encode; if x decodes, it is overwritten
 	n := uint64(r.Output)
 	if r.Scored {
 		n = uint64(r.Score<<1 ^ r.Score>>63)
@@ -41,7 +43,7 @@ func (r *Result) Fields(x wire.Codec) {
 		return
 	}
 	if x.Uvarint(&n); !scored || d == nil {
-		return
+		return // an output was encoded, or x encodes
 	}
 	if r.Score = int64(n>>1) ^ -int64(n&1); r.Score < -maxScore || r.Score > maxScore {
 		d.Fail("the score is beyond ±2^61")
@@ -58,7 +60,8 @@ func (q *Question) ResponseText(object string, epsilon privacy.Epsilon, v Value)
 }
 
 // AnswerText returns the text form of an answer to a query. It returns [errs.ErrCorrupt] if the
-// query is invalid or cannot have this answer.
+// query is invalid or cannot have this answer. Only a query with two possible answers can have a
+// score.
 func (q *Question) AnswerText(query string, r Result) (string, error) {
 	parsed, err := q.parseQuery(query)
 	if err != nil {
@@ -76,8 +79,11 @@ func (q *Question) AnswerText(query string, r Result) (string, error) {
 }
 
 // CheckAnswer returns [errs.ErrCorrupt] if an answer has probability 0 for every panel of so many
-// objects, regardless of their true values. If no panel has a neighbour with another true answer,
-// the true answer is certain, and any other answer has probability 0.
+// objects, regardless of their true values.
+//
+// If all panels of that size have the same true answer, the answer is certain. It is recorded as an
+// output, and any other answer has probability 0. Otherwise a query with two outputs has a score,
+// and every answer is possible.
 func (q *Question) CheckAnswer(query string, objects uint64, r Result) error {
 	if _, err := q.AnswerText(query, r); err != nil {
 		return err
@@ -86,13 +92,15 @@ func (q *Question) CheckAnswer(query string, objects uint64, r Result) error {
 	if err != nil {
 		return err
 	}
+	// Whether all panels have the same answer does not depend on the panel, so any one will do:
+	// here, all objects have the first value.
 	counts := make([]int64, len(q.Values))
 	counts[0] = int64(min(objects, math.MaxInt64))
 	at, err := parsed.Place(counts)
 	if err != nil {
 		return errs.Corrupt(nil, "query %q: %v", query, err)
 	}
-	certain := at.Distance < 0
+	certain := at.Distance < 0 // no panel has another answer
 	scored := !certain && parsed.Outputs(len(q.Values)) == 2
 	if r.Scored != scored || certain && r.Output != at.Color() {
 		return errs.Corrupt(nil, "query %q about %d objects: the answer %v has probability 0",
@@ -101,6 +109,8 @@ func (q *Question) CheckAnswer(query string, objects uint64, r Result) error {
 	return nil
 }
 
+// parseQuery parses a query of a recorded answer. It returns [errs.ErrCorrupt] if the query is
+// invalid.
 func (q *Question) parseQuery(query string) (mechanism.Query, error) {
 	parsed, err := mechanism.ParseQuery(query, q.Values)
 	if err != nil {

@@ -20,6 +20,7 @@ type Deal struct {
 	Refused  uint64          // objects left out
 }
 
+// fields describes the fields of a deal, in their order.
 func (c *Deal) fields(x wire.Codec) {
 	x.Uvarint(&c.Sale)
 	x.U32(&c.Buyer, &c.Question)
@@ -41,6 +42,8 @@ func (c *Reserved) Fields(x wire.Codec) {
 	x.Time(&c.Expires)
 }
 
+// mapTo copies the fields between the change and its detail, in the direction of m. It records an
+// error for an expiry that the encoding of times cannot represent.
 func (c *Reserved) mapTo(d *event.Reserved, m *mapper) {
 	same(m, &c.Sale, &d.Sale)
 	m.buyer(&c.Buyer, &d.Buyer)
@@ -69,6 +72,7 @@ func (*Held) Kind() Kind { return KindHeld }
 
 func (c *Held) About() string { return c.Object }
 
+// public implements [lasting]: these fields are kept when the object is forgotten.
 func (c *Held) public(x wire.Codec) { x.Uvarint(&c.Sale, &c.Price) }
 
 // Fields implements [Change].
@@ -77,6 +81,8 @@ func (c *Held) Fields(x wire.Codec) {
 	x.Short(&c.Policy)
 }
 
+// mapTo copies the fields between the change and its detail, in the direction of m. Outside of
+// statements, the detail also has fields of the reservation.
 func (c *Held) mapTo(d *event.Held, m *mapper) {
 	same(m, &c.Object, &d.Object)
 	same(m, &c.Sale, &d.Sale)
@@ -97,10 +103,13 @@ func (*Cancelled) Kind() Kind { return KindCancelled }
 // Fields implements [Change].
 func (c *Cancelled) Fields(x wire.Codec) { x.Uvarint(&c.Sale) }
 
+// requests implements [single].
 func (c *Cancelled) requests(Names) ([]Identity, error) {
 	return []Identity{CancelRequest(c.Sale)}, nil
 }
 
+// mapTo sets the fields of the detail, including fields of the reservation. Statements do not have
+// this kind.
 func (c *Cancelled) mapTo(d *event.Cancelled, m *mapper) {
 	same(m, &c.Sale, &d.Sale)
 	d.Question, d.Epsilon, d.Buyer = m.namesOf(m.dealOf(KindReserved, c.Sale))
@@ -120,8 +129,10 @@ func (c *SaleMade) Fields(x wire.Codec) {
 	x.Uvarint(&c.Tally.Upgrades)
 }
 
+// withheld implements [withholding]: buyers do not get these fields.
 func (c *SaleMade) withheld(x wire.Codec) { c.Tally.methods(x) }
 
+// mapTo copies the fields between the change and its detail, in the direction of m.
 func (c *SaleMade) mapTo(d *event.SaleMade, m *mapper) {
 	same(m, &c.Sale, &d.Sale)
 	m.buyer(&c.Buyer, &d.Buyer)
@@ -152,6 +163,7 @@ func (*Sold) Kind() Kind { return KindSold }
 
 func (c *Sold) About() string { return c.Object }
 
+// public implements [lasting]: these fields are kept when the object is forgotten.
 func (c *Sold) public(x wire.Codec) { x.Uvarint(&c.Sale, &c.Price) }
 
 // Fields implements [Change].
@@ -160,14 +172,18 @@ func (c *Sold) Fields(x wire.Codec) {
 	c.Value.Fields(x)
 }
 
+// withheld implements [withholding]: buyers do not get these fields.
 func (c *Sold) withheld(x wire.Codec) { c.Method.fields(x) }
 
+// mapTo copies the fields between the change and its detail, in the direction of m. The text of the
+// response depends on the question and the ε of the sale. Outside of statements, the detail also
+// has fields of the sale.
 func (c *Sold) mapTo(d *event.Sold, m *mapper) {
 	same(m, &c.Object, &d.Object)
 	same(m, &c.Sale, &d.Sale)
 	m.amount(&c.Price, &d.Price)
 	of := m.dealOf(KindSale, c.Sale)
-	if c.Method != 0 || m.parses() { // otherwise the event is erased
+	if c.Method != 0 || m.parses() { // a change without a method is erased, and has no response
 		m.response(c.Object, of, &c.Response, &d.Response, &d.Method)
 	}
 	if !m.isFact {

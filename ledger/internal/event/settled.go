@@ -48,7 +48,9 @@ func (*Settled) Kind() Kind { return KindSettled }
 
 func (c *Settled) About() string { return c.Object }
 
-// A key remains used after the object is forgotten.
+// public describes the fields that are kept when the object of the request is forgotten. The key is
+// kept, because it remains used. The identity is among them only if the request is not about
+// exactly one object; otherwise it is among the hidden fields.
 func (c *Settled) public(x wire.Codec) {
 	x.Text(&c.Key)
 	if !x.Flag(&c.Alone) {
@@ -72,7 +74,8 @@ func (c *Settled) public(x wire.Codec) {
 	x.Uvarint(&c.Answer, &c.Sale, &c.Done)
 }
 
-// Fields implements [Change].
+// Fields implements [Change]. The hidden fields are those from which the names of objects could be
+// guessed.
 func (c *Settled) Fields(x wire.Codec) {
 	x.Text(&c.Object)
 	if c.Alone {
@@ -83,6 +86,8 @@ func (c *Settled) Fields(x wire.Codec) {
 	}
 }
 
+// identity describes the digest and the marks of the request, and which recorded responses it
+// returned.
 func (c *Settled) identity(x wire.Codec) {
 	x.Array(c.Digest[:])
 	c.Marks.fields(x)
@@ -91,12 +96,14 @@ func (c *Settled) identity(x wire.Codec) {
 	}
 }
 
+// mapTo sets the fields of the detail. Statements do not have this kind. For a request that is not
+// about exactly one object, the detail names no object, even if Object is set.
 func (c *Settled) mapTo(d *event.Settled, m *mapper) {
 	same(m, &c.Sale, &d.Sale)
 	same(m, &c.Key, &d.Key)
 	same(m, (*[3]uint64)(&c.Counts), &d.Counts)
 	same(m, &c.Refused, &d.LeftOut)
-	if c.Alone { // else a request about many
+	if c.Alone {
 		same(m, &c.Object, &d.Object)
 	}
 }
@@ -117,10 +124,11 @@ type SweptCount struct {
 // Counts are three counts of a request. Their meaning depends on the kind of the request.
 type Counts [3]uint64
 
-// checkSwept fails if the counts of a sweep do not add up to the number of refusals. If swept is
-// empty, the request is not a sweep, and nothing is checked.
+// checkSwept fails if the refused chains of all questions of a sweep are not as many as the
+// refusals of the request. If swept is empty, the request is not a sweep, and nothing is checked.
 func checkSwept(d *wire.Decoder, swept []SweptCount, refusals uint64) {
 	for _, one := range swept {
+		// subtracted one by one, because their sum could overflow
 		if one.Refused > refusals {
 			d.Fail("a sweep counts fewer refusals than its questions")
 			return

@@ -1,7 +1,8 @@
 package event
 
-// ObjectOf returns the object that an event is about. It returns "" if the event is about none, or
-// is erased.
+// ObjectOf returns the object that an event is about. It returns "" if the event is about no object
+// or several, or is erased. A [Forgotten] is not [Personal], because it is never erased, but it is
+// about its object.
 func ObjectOf(ev Event) string {
 	switch c := ev.Change.(type) {
 	case Personal:
@@ -27,7 +28,8 @@ type referring interface {
 	references() References
 }
 
-// ReferencesOf returns what a change refers to, except the chains of a [Forgotten].
+// ReferencesOf returns the definitions, and the sale or reservation, that a change refers to. Those
+// of the chains of a [Forgotten] are not included.
 func ReferencesOf(c Change) References {
 	if r, is := c.(referring); is {
 		return r.references()
@@ -35,10 +37,12 @@ func ReferencesOf(c Change) References {
 	return References{}
 }
 
-// QuestionOf returns the number of the question that an event is about, or 0.
+// QuestionOf returns the number of the question that an event defines or is about, or 0. It is 0
+// for the objects of sales and reservations, whose first event has the question.
 func QuestionOf(ev Event) uint32 { return ReferencesOf(ev.Change).Question }
 
-// ShareOf returns the sale or reservation if a change is one of its objects.
+// ShareOf returns the number of the sale or reservation to which the change adds one object ([Sold]
+// or [Held]). For any other change it returns false.
 func ShareOf(c Change) (sale uint64, is bool) {
 	switch c := c.(type) {
 	case *Held:

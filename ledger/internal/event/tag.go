@@ -12,7 +12,7 @@ type Tag [16]byte
 // Equal reports whether two tags are equal, in constant time.
 func (t Tag) Equal(other Tag) bool { return hmac.Equal(t[:], other[:]) }
 
-// EncodeTag appends a tag that may be absent.
+// EncodeTag appends a flag and, if t is not nil, the tag.
 func EncodeTag(e *wire.Encoder, t *Tag) {
 	e.Flag(t != nil)
 	if t != nil {

@@ -9,20 +9,23 @@ import (
 // of which the buyer held a lower level.
 type SaleTally struct{ Draws, Resales, Degradations, Insertions, Upgrades uint64 }
 
-// IsOf reports whether a remaining tally can be that of so many erased objects. The tally of a
-// reservation is zero.
+// IsOf reports whether t can be the tally of so many erased objects, whose methods are unknown. t
+// is what is left of the tally of a sale after [SaleTally.Take] for each of its other objects.
+// Every reservation passes, because it has no tally.
 func (t SaleTally) IsOf(erased uint64) bool {
 	return t == (SaleTally{}) || t.Counts(erased)
 }
 
-// Counts reports whether a tally can be that of so many objects.
+// Counts reports whether t can be the tally of so many objects: the counts by method add up to that
+// number, and no more of them are upgrades.
 func (t SaleTally) Counts(objects uint64) bool {
 	// compared first, because the sum could overflow
 	most := max(t.Draws, t.Resales, t.Degradations, t.Insertions, t.Upgrades)
 	return most <= objects && t.Draws+t.Resales+t.Degradations+t.Insertions == objects
 }
 
-// of returns a pointer to the count for a method.
+// of returns a pointer to the count for a method. Methods other than raise, degrade and insert are
+// resales.
 func (t *SaleTally) of(m Method) *uint64 {
 	switch m {
 	case MethodRaise:
@@ -36,7 +39,8 @@ func (t *SaleTally) of(m Method) *uint64 {
 	}
 }
 
-// Add counts an object by the method of its response.
+// Add counts one object by the method of its response, and as an upgrade if the buyer held a lower
+// level.
 func (t *SaleTally) Add(m Method, upgrade bool) {
 	*t.of(m)++
 	if upgrade {
@@ -44,8 +48,8 @@ func (t *SaleTally) Add(m Method, upgrade bool) {
 	}
 }
 
-// Take subtracts an object by the method of its response. It returns [errs.ErrCorrupt] if no such
-// object is left.
+// Take undoes one [SaleTally.Add] with the same arguments. It returns [errs.ErrCorrupt] if the
+// count for the method, or the count of upgrades if upgrade is set, is 0.
 func (t *SaleTally) Take(m Method, upgrade bool) error {
 	left := t.of(m)
 	if *left == 0 || upgrade && t.Upgrades == 0 {

@@ -14,8 +14,8 @@ const (
 	joiner    = '\u200d'
 )
 
-// faultOf returns what is invalid in a name of valid UTF-8, and the byte where it begins, or "" if
-// the name is valid.
+// faultOf returns what is invalid in a name of valid UTF-8, and the byte where it begins. For a
+// valid name it returns "" and 0.
 func faultOf(name string) (fault string, offset int) {
 	for i, r := range name {
 		after := name[i+utf8.RuneLen(r):]
@@ -34,7 +34,8 @@ func faultOf(name string) (fault string, offset int) {
 	return "", 0
 }
 
-// faultOfSpace returns what is wrong with a space between two texts, or "".
+// faultOfSpace returns what is wrong with a space in a name, or "". before and after are the parts
+// of the name before and after this space.
 func faultOfSpace(before, after string) string {
 	switch {
 	case before == "":
@@ -47,9 +48,10 @@ func faultOfSpace(before, after string) string {
 	return ""
 }
 
-// faultOfRune returns why a character other than the space is invalid in a name, or "". Unassigned
-// characters are refused. A later version of Unicode could make them invisible or give them
-// another normal form. A sound log would then become unsound.
+// faultOfRune returns why a character other than the space is invalid in a name, or "". Joiners are
+// invalid here; [faultOf] accepts them where they have an effect. Unassigned characters are
+// refused. A later version of Unicode could make them invisible or give them another normal form. A
+// sound log would then become unsound.
 func faultOfRune(r rune) string {
 	switch {
 	case r == utf8.RuneError:
@@ -89,21 +91,23 @@ func isInvisible(r rune) bool {
 		unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
-// firstDifference returns the byte index of the first character that differs between text and
-// other.
+// firstDifference returns the byte index of the first character of text that differs from other. If
+// text is only the beginning of other, that is the last character of text.
 func firstDifference(text, other string) (at int) {
 	for at < len(text) && at < len(other) && text[at] == other[at] {
 		at++
 	}
+	// go back to the first byte of the character
 	for at > 0 && (at == len(text) || !utf8.RuneStart(text[at])) {
 		at--
 	}
 	return at
 }
 
-// joinsLetters reports whether a zero-width joiner or non-joiner changes how the letters around it
-// are written. Either may follow a virama. A non-joiner may also be between two Arabic letters
-// that would join (UAX 31, section 2.3, rules A1, A2 and B).
+// joinsLetters reports whether r, a zero-width joiner or non-joiner, changes how the letters around
+// it are written. Either may follow a virama. A non-joiner may also be between two Arabic letters
+// that would join (UAX 31, section 2.3, rules A1, A2 and B). before and after are the texts around
+// r.
 func joinsLetters(before string, r rune, after string) bool {
 	last, _ := utf8.DecodeLastRuneInString(before)
 	next, _ := utf8.DecodeRuneInString(after)

@@ -65,7 +65,8 @@ func ReservationStates() []string {
 	}
 }
 
-// CheckReservationStates returns an error if one of the states does not exist.
+// CheckReservationStates returns [errs.ErrInvalid] if one of the states is not in
+// [ReservationStates].
 func CheckReservationStates(states []string) error {
 	for _, one := range states {
 		if !slices.Contains(ReservationStates(), one) {
@@ -75,8 +76,8 @@ func CheckReservationStates(states []string) error {
 	return nil
 }
 
-// Unexplained returns refusals as the buyer of an order may see them, with only the object and the
-// requested ε.
+// Unexplained returns copies of refusals as the buyer of an order may see them. They have only the
+// object and the requested ε. Their reason is [api.NotAvailable], and their remedy [RemedyNothing].
 func Unexplained(all []api.Refusal) []api.Refusal {
 	out := make([]api.Refusal, len(all))
 	for i, r := range all {

@@ -22,7 +22,7 @@ func Reading(d *Decoder) Codec { return Codec{d: d} }
 // Reads returns the decoder, or nil if the codec encodes.
 func (c Codec) Reads() *Decoder { return c.d }
 
-// field encodes or decodes a field with the given functions.
+// field encodes *v with write, or sets *v to the result of read.
 func field[T any](c Codec, v *T, read func(*Decoder) T, write func(*Encoder, T)) {
 	if c.d != nil {
 		*v = read(c.d)
@@ -62,7 +62,8 @@ func (c Codec) Uvarint(all ...*uint64) {
 	}
 }
 
-// Short is a number below 2³² with the encoding of [Codec.Uvarint].
+// Short is a number below 2³² with the encoding of [Codec.Uvarint]. Decoding fails for a larger
+// number.
 func (c Codec) Short(v *uint32) {
 	n := uint64(*v)
 	if c.Uvarint(&n); c.d != nil {
@@ -90,7 +91,8 @@ func (c Codec) Text(v *string) {
 	}
 }
 
-// Flag is a byte that is 0 or 1. It returns the value of the field.
+// Flag is a byte that is 0 or 1. It returns the value of the field, after it was decoded if c
+// decodes.
 func (c Codec) Flag(v *bool) bool {
 	field(c, v, (*Decoder).Flag, (*Encoder).Flag)
 	return *v
@@ -99,7 +101,7 @@ func (c Codec) Flag(v *bool) bool {
 // Time is a time in nanoseconds since 1970.
 func (c Codec) Time(v *time.Time) { field(c, v, (*Decoder).Time, (*Encoder).Time) }
 
-// Array is a field of fixed length: as many bytes as v has.
+// Array is a field of fixed length: the bytes of v. If c decodes, it overwrites them.
 func (c Codec) Array(v []byte) {
 	if c.d != nil {
 		c.d.Array(v)
@@ -111,8 +113,9 @@ func (c Codec) Array(v []byte) {
 // Numbers is a list of numbers, preceded by its length.
 func (c Codec) Numbers(v *[]uint64) { field(c, v, (*Decoder).Numbers, (*Encoder).Numbers) }
 
-// List is a list, preceded by its length, with one called for each item. smallest is the least
-// number of bytes that an item takes. An empty list is decoded as nil.
+// List encodes or decodes a list: its length, and then each item, for which it calls one. smallest
+// is the least number of bytes that an item takes, which bounds the length of a decoded list. To
+// decode, *v must be nil; it stays nil if the list is empty.
 func List[T any](c Codec, v *[]T, smallest int, one func(*T)) {
 	if c.d == nil {
 		c.e.Uvarint(uint64(len(*v)))
@@ -137,7 +140,9 @@ func Encode(r Record) []byte {
 	return e.Buf
 }
 
-// Decode decodes a record from the result of [Encode], and fails if bytes are left over.
+// Decode decodes a record from the result of [Encode]. T is the type of the record, and P the
+// pointer to it, which has the method Fields. It returns [errs.ErrCorrupt] for invalid bytes, and
+// if bytes are left over.
 func Decode[T any, P interface {
 	*T
 	Record

@@ -11,8 +11,8 @@ import (
 // SumLength is the length in bytes of the checksum at the end of a stored value.
 const SumLength = 4
 
-// Seal appends to a payload the CRC-32C of bucket, key and payload. Because the key is included,
-// the checksum detects a record under the wrong key as well as a flipped bit.
+// Seal appends to a payload the CRC-32C of bucket, length of the key, key and payload. Because the
+// key is included, the checksum detects a record under the wrong key as well as a flipped bit.
 func Seal(bucket string, key, payload []byte) []byte {
 	return binary.BigEndian.AppendUint32(payload, checksum(bucket, key, payload))
 }
@@ -23,11 +23,12 @@ func Unseal(bucket string, key, value []byte) ([]byte, error) {
 	return new(Sums).Unseal(bucket, key, value)
 }
 
-// Sums caches the first part of checksums, which depends on the bucket and the length of the key.
-// Many records in a row have the same of both. The zero value is ready for use.
+// Sums caches the first part of checksums, which depends on the name of the bucket and the length
+// of the key. Many records in a row have the same of both. The zero value is ready for use. It must
+// not be used concurrently.
 type Sums struct {
-	heads [4]sumHead
-	next  int // the entry to replace next
+	heads [4]sumHead // an unused entry has no bucket; every bucket has a name
+	next  int        // the entry to replace next
 }
 
 // sumHead is the checksum over a bucket and the length of a key.
@@ -55,13 +56,15 @@ func checksum(bucket string, key, payload []byte) uint32 {
 	return new(Sums).checksum(bucket, key, payload)
 }
 
-// checksum returns the checksum that [Seal] appends.
+// checksum returns the checksum that [Seal] appends: the CRC-32C of the bucket, the length of the
+// key, the key and the payload.
 func (h *Sums) checksum(bucket string, key, payload []byte) uint32 {
 	table := crc32.MakeTable(crc32.Castagnoli)
 	return crc32.Update(crc32.Update(h.Head(bucket, len(key)), table, key), table, payload)
 }
 
-// Head returns the checksum over a bucket and the length of a key, from the cache if possible.
+// Head is [ChecksumHead] with the cache. If the cache has no such entry, it replaces the oldest
+// one.
 func (h *Sums) Head(bucket string, keyLength int) uint32 {
 	for i := range h.heads {
 		if k := &h.heads[i]; k.length == keyLength && k.bucket == bucket {
@@ -74,9 +77,12 @@ func (h *Sums) Head(bucket string, keyLength int) uint32 {
 	return k.head
 }
 
-// ChecksumHead returns the checksum over a bucket and the length of a key, with which the checksums
-// of all such records begin. It computes the checksum byte by byte, as crc32 does without hardware
-// support, because concatenating both would allocate.
+// ChecksumHead returns the CRC-32C of a bucket and the length of a key, as 4 bytes, big-endian. The
+// checksums of all records with such keys in the bucket continue it.
+//
+// It computes the checksum byte by byte with the table, as crc32 does without hardware support. A
+// call of crc32 needs one slice of both, which would be allocated. The algorithm starts with all
+// bits set, and inverts the result.
 func ChecksumHead(bucket string, keyLength int) uint32 {
 	table := crc32.MakeTable(crc32.Castagnoli)
 	crc := ^uint32(0)
