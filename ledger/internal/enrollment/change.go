@@ -11,12 +11,12 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// TermsChange is a request that puts objects under other terms.
+// TermsChange is a request that changes the terms of objects that are enrolled in a question.
 type TermsChange struct {
 	Request
 	List
-	// AsOf, if it is not 0, is an event. Objects that got other terms in the question by a later
-	// event keep those terms.
+	// AsOf is the number of an event, or 0. If it is not 0, an object keeps its terms in the
+	// question if a later event has changed them.
 	AsOf uint64
 }
 
@@ -25,7 +25,9 @@ func (tc *TermsChange) Run(ctx context.Context) (request.Outcome, error) {
 	return tc.run(ctx, tc.Names, tc.decide)
 }
 
-// decide returns the change of terms of an object, or nil if its terms are as wanted.
+// decide returns the change of the terms of an object, or its refusal. It returns neither if the
+// terms are as wanted, or if they were changed after AsOf. An object is refused if it is not
+// enrolled, or if it must first consent to terms that may allow more.
 func (tc *TermsChange) decide(
 	s *state.State, numbers *policyNumbers, name string,
 ) (event.Change, *api.Refusal, error) {
@@ -41,7 +43,7 @@ func (tc *TermsChange) decide(
 	if err != nil || !known {
 		return nil, nil, errs.Corrupt(err, "object %q has a chain but no budget", name)
 	}
-	if tc.AsOf != 0 && o.Latest > tc.AsOf {
+	if tc.AsOf != 0 && o.Latest > tc.AsOf { // Latest is the last event about the object
 		changed, err := s.TermsChangedSince(o, tc.AsOf)
 		if err != nil || slices.Contains(changed, tc.Question.Number) {
 			return nil, nil, err
@@ -49,7 +51,7 @@ func (tc *TermsChange) decide(
 	}
 	want := tc.of(name)
 	if !want.Was.IsZero() && o.Cap != want.Was {
-		want.Cap = o.Cap
+		want.Cap = o.Cap // the cap was changed after the comparison, so it stays as it is
 	}
 	m, err := want.moveFrom(numbers, c.Policy, o.Cap)
 	if err != nil || !m.isChange {
@@ -61,7 +63,7 @@ func (tc *TermsChange) decide(
 	}
 	number := m.number
 	if !m.defined {
-		number = numbers.define(*want.Policy)
+		number = numbers.define(*want.Policy) // the policy is new to the ledger
 	}
 	return &event.TermsChanged{
 		Object: name, Question: tc.Question.Number, Policy: number, Cap: m.to.Cap, Consent: want.Consent,

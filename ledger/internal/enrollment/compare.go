@@ -12,11 +12,12 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Kind is what a comparison finds about an object in a question, or about an object.
+// Kind is the result of a comparison: for an object in one question or, for [Gone], in all
+// questions.
 type Kind int
 
 const (
-	Same    Kind = iota // enrolled, with the terms of its row
+	Same    Kind = iota // enrolled, with the terms of its row or with newer terms
 	New                 // not enrolled; to be enrolled
 	Changed             // enrolled; to be put under the terms of its row
 	Refused             // like Changed, but the object must first agree to the terms
@@ -25,33 +26,35 @@ const (
 	Gone                // enrolled, and has no rows; not about a question
 )
 
-// Difference is the result of comparing an object with its rows.
+// Difference is the result of comparing an object in one question with its row or, for [Gone], of
+// comparing it in all questions.
 type Difference struct {
 	Kind
 	Object   string      // name of the object
 	Question uint32      // 0 for [Gone]
-	Terms    Terms       // of the row, if there is one
+	Terms    Terms       // of the row, if there is one; for [Changed], and if Later is set, Terms.Was is the cap found
 	Refusal  api.Refusal // for [Refused]
-	// Later means that the object is [New] to the question and known to the ledger, and that its
-	// cap must be changed after the enrolment.
+	// Later is set if the object is [New] to the question but known to the ledger with another cap.
+	// The cap must then be changed after the enrolment, which changes no terms.
 	Later bool
 }
 
 // Comparison compares a table with the ledger, object by object, in short snapshots.
 type Comparison struct {
-	*request.Executor                  // of the ledger
-	Table             *Table           // of the host
+	*request.Executor                  // executes the requests to the ledger
+	Table             *Table           // the rows of the host
 	AsOf              uint64           // objects enrolled by a later event may be missing in the table
-	Found             func(Difference) // called for each object and question, in the order of the objects
+	Found             func(Difference) // called for each result, in the order of the objects
 	Between           func() error     // called between snapshots
-	Present           int              // number of enrolled objects
+	Present           int              // number of enrolled objects among those compared so far
 }
 
 // perSnapshot is about how many objects and rows are compared in one snapshot.
 const perSnapshot = 4096
 
-// Run compares the table with the ledger. It reads the rows and the objects of the ledger side by
-// side, both in the order of names.
+// Run compares the table with the ledger, and passes each result to Found. It reads the rows and
+// the objects of the ledger side by side, both in the order of names. Each step of the loop reads
+// one snapshot, from the object after the name in the variable after.
 func (c *Comparison) Run(ctx context.Context) error {
 	rows, err := c.Table.open()
 	if err != nil {
@@ -72,11 +75,12 @@ func (c *Comparison) Run(ctx context.Context) error {
 	return nil
 }
 
-// some compares the objects of the ledger after a name, and those of the next rows, up to a limit.
-// It returns the last object of the ledger that was compared, and whether there are more objects or
-// rows.
+// some compares the next objects in one snapshot: those of the ledger after a name, and those that
+// only have rows. It stops after about 2·perSnapshot objects and rows. last is the last object of
+// the ledger that was compared, or after if there was none. more reports whether objects or rows
+// may be left.
 func (c *Comparison) some(s *state.State, rows *cursor, after string) (last string, more bool, err error) {
-	listed, end, err := s.ObjectsAfter(after, perSnapshot)
+	listed, end, err := s.ObjectsAfter(after, perSnapshot) // end: the ledger has no further objects
 	if err != nil {
 		return "", false, err
 	}
@@ -84,8 +88,11 @@ func (c *Comparison) some(s *state.State, rows *cursor, after string) (last stri
 	for read := 0; read < 2*perSnapshot; {
 		o := object{Comparison: c, state: s, numbers: numbers}
 		switch {
+		// The next object of the ledger is before the next row, or it is the object of that row.
 		case len(listed) > 0 && (!rows.more || listed[0].Name <= rows.next.object):
 			o.known, o.Listed, after, listed = true, listed[0], listed[0].Name, listed[1:]
+		// The next row is of an object that the ledger does not know. This is certain only if a
+		// later object of the ledger is in listed, or if the ledger has no further objects.
 		case rows.more && (len(listed) > 0 || end):
 			o.Name = rows.next.object
 		default:
@@ -102,7 +109,7 @@ func (c *Comparison) some(s *state.State, rows *cursor, after string) (last stri
 	return after, true, nil
 }
 
-// object is an object that is compared.
+// object is an object that is compared: it is in the ledger, in the table, or in both.
 type object struct {
 	*Comparison
 	state        *state.State
@@ -111,11 +118,12 @@ type object struct {
 	known        bool  // known to the ledger
 	rows         []row // sorted by the numbers of the questions
 	memberships  []membership
-	newer        []uint32        // the questions in which its terms are newer than the table
-	cap          privacy.Epsilon // the cap after the rows compared so far
+	newer        []uint32        // the questions in which its terms were changed after AsOf
+	cap          privacy.Epsilon // the cap that it will have after the changes found so far
 }
 
-// compare compares the memberships of the object with its rows.
+// compare compares the memberships of the object, which are its enrolments in questions, with its
+// rows.
 func (o *object) compare() error {
 	var err error
 	o.cap = o.Cap
@@ -134,10 +142,12 @@ func (o *object) compare() error {
 	return nil
 }
 
-// settleCaps clears the caps of rows that must not change the cap. It returns an error if the rows
-// have different caps.
+// settleCaps sets to 0 the caps of the rows that must not change the cap of the object. These are
+// all rows if the terms of the object were changed after AsOf. Otherwise they are the rows without
+// consent, if a row with consent raises the cap. settleCaps also sets o.newer. It returns an error
+// if two rows have different caps.
 func (o *object) settleCaps() (err error) {
-	limit := privacy.Epsilon{}
+	limit := privacy.Epsilon{} // the cap in the rows read so far, or 0
 	for _, row := range o.rows {
 		if !row.limit.IsZero() && !limit.IsZero() && row.limit != limit {
 			const text = "object %q has the cap %s in one row of the table, and %s in another: " +
@@ -151,14 +161,15 @@ func (o *object) settleCaps() (err error) {
 	if !o.known {
 		return nil
 	}
-	// Terms that changed after the table began to be read are kept, and the cap with them.
+	// A change of terms after AsOf, when reading of the table began, is newer than the table. It is
+	// kept, and the cap with it.
 	if o.Latest > o.AsOf {
 		if o.newer, err = o.state.TermsChangedSince(o.Object, o.AsOf); err != nil {
 			return err
 		}
 	}
-	// Consent in one row is enough for a higher cap, so the rows without consent leave the cap as
-	// it is.
+	// A row has consent and raises the cap, in a question from which the object has not withdrawn.
+	// That is enough for a higher cap, so the rows without consent must not be refused for it.
 	agreed := slices.ContainsFunc(o.rows, func(r row) bool {
 		m := o.membership(r.question)
 		return r.consent != "" && o.Cap.Less(r.limit) && (m == nil || m.in)
@@ -171,7 +182,7 @@ func (o *object) settleCaps() (err error) {
 	return nil
 }
 
-// membership returns the membership in a question, or nil.
+// membership returns the membership in a question, or nil if the object was never enrolled in it.
 func (o *object) membership(question uint32) *membership {
 	for i := range o.memberships {
 		if o.memberships[i].question == question {
@@ -181,12 +192,15 @@ func (o *object) membership(question uint32) *membership {
 	return nil
 }
 
-// compareRow compares a row with the ledger. An object that has withdrawn from the question or from
-// all questions is not enrolled again. withdrew reports whether the object has ever withdrawn.
+// compareRow compares a row with the ledger, and passes the result to Found. The result is [Left]
+// if the object has withdrawn from the question, or has withdrawn and is enrolled nowhere. It is
+// [Same] if the terms in the ledger are newer than the table. withdrew reports whether the object
+// has ever withdrawn.
 func (o *object) compareRow(row row, withdrew bool) (err error) {
 	d := Difference{Object: o.Name, Question: row.question}
 	m := o.membership(row.question)
 	switch {
+	// As of event 0, participationOf counts every enrolment.
 	case m == nil && withdrew && participationOf(o.memberships, 0) == inNone, m != nil && !m.in:
 		d.Kind = Left
 	case m == nil:
@@ -203,7 +217,8 @@ func (o *object) compareRow(row row, withdrew bool) (err error) {
 	return err
 }
 
-// checkNew returns an error if an object cannot be enrolled as its row says.
+// checkNew returns an error if an object cannot be enrolled as its row says. That is so if the
+// ledger was opened without its noise keys, or if neither the ledger nor the row has a cap.
 func (o *object) checkNew(row row) error {
 	q, err := o.state.Question(row.question)
 	if err != nil {
@@ -218,13 +233,17 @@ func (o *object) checkNew(row row) error {
 	return nil
 }
 
-// compareTerms compares the terms of a row with those of the ledger. For an object that is new to
-// the question, only the cap can differ. m is the membership in the question, or nil.
+// compareTerms adds to d the terms of a row, and how they differ from the terms in the ledger. It
+// sets d.Kind to [Refused] or [Changed], or d.Later, or nothing if they do not differ. It sets
+// o.cap to the cap after the change.
+//
+// m is the membership in the question, or nil if the object is new to the question. Then there is
+// no policy to compare, so only the cap can differ.
 func (o *object) compareTerms(d *Difference, row row, m *membership) (err error) {
 	if d.Terms, err = o.Table.terms(row); err != nil || !o.known {
 		return err
 	}
-	wanted, under := d.Terms, uint32(0)
+	wanted, under := d.Terms, uint32(0) // under: the number of the policy in force
 	if m == nil {
 		wanted.Policy = nil
 	} else {
@@ -240,7 +259,7 @@ func (o *object) compareTerms(d *Difference, row row, m *membership) (err error)
 		d.Kind, d.Refusal = Refused, change.now.Refuse(o.Name, change.to, more)
 		return nil
 	case !change.isChange:
-		d.Terms.Cap = privacy.Epsilon{} // another row may change the cap after this enrolment
+		d.Terms.Cap = privacy.Epsilon{} // unchanged: another row may change it, but only after this enrolment
 		return nil
 	case m == nil:
 		d.Later = true
@@ -251,7 +270,9 @@ func (o *object) compareTerms(d *Difference, row row, m *membership) (err error)
 	return nil
 }
 
-// findMissing finds the questions in which the object is enrolled without a row.
+// findMissing passes to Found the questions in which the object is enrolled without a row
+// ([Dropped]). If it has no rows at all, it passes the object once ([Gone]), unless an event after
+// AsOf enrolled it. It also counts the object in Present if it is enrolled.
 func (o *object) findMissing() {
 	in := participationOf(o.memberships, o.AsOf)
 	if in != inNone {

@@ -18,8 +18,8 @@ import (
 type Enrolment struct {
 	Request
 	List
-	// SkipFormer leaves objects unchanged that were ever enrolled in the question or that have
-	// withdrawn from all questions.
+	// SkipFormer leaves two kinds of objects unchanged: those that were ever enrolled in the
+	// question, and those that have withdrawn and are enrolled nowhere.
 	SkipFormer bool
 	New        bool // an object that the ledger knows already is an error
 }
@@ -29,11 +29,14 @@ func (e *Enrolment) Run(ctx context.Context) (request.Outcome, error) {
 	return e.run(ctx, e.Names, e.decide)
 }
 
-// decide returns the enrolment of an object, or nil if it is enrolled already.
+// decide returns the enrolment of an object, or its refusal. It returns neither if the object is
+// enrolled already, or is skipped by SkipFormer. An object that was ever enrolled in the question
+// is refused if its policy there differs, even if it has withdrawn. An object is also refused if
+// the ledger has another cap of it.
 func (e *Enrolment) decide(
 	s *state.State, numbers *policyNumbers, name string,
 ) (event.Change, *api.Refusal, error) {
-	c, already, err := s.Chain(e.Question.Number, name)
+	c, already, err := s.Chain(e.Question.Number, name) // already: it is or was enrolled in the question
 	if err != nil {
 		return nil, nil, err
 	}
@@ -55,7 +58,7 @@ func (e *Enrolment) decide(
 	if err != nil || refusal != nil {
 		return nil, refusal, err
 	}
-	under := policy.Policy{}
+	under := policy.Policy{} // the zero value is no policy
 	if terms.Policy != nil {
 		under = *terms.Policy
 	}
@@ -63,7 +66,7 @@ func (e *Enrolment) decide(
 	if err != nil {
 		return nil, nil, err
 	}
-	noise := c.Noise
+	noise := c.Noise // the key of a chain that continues
 	switch {
 	case !already:
 		if noise, err = e.Rules.Noise.Of(e.Question); err != nil {
@@ -76,7 +79,7 @@ func (e *Enrolment) decide(
 	case !o.Withdrew(c):
 		return nil, nil, nil
 	case o.Forgotten > c.Enrolled:
-		noise = 0 // see api.NoiseKeys
+		noise = 0 // random draws, so that the new responses do not share noise with those that were forgotten
 	}
 	if !defined {
 		number = numbers.define(under)
@@ -86,7 +89,9 @@ func (e *Enrolment) decide(
 	}, nil, nil
 }
 
-// capOf returns the cap of an object to be enrolled, or its refusal.
+// capOf returns the cap for the enrolment of an object: that of t, or else that of the ledger. It
+// returns a refusal if both have one and they differ. It returns [errs.ErrNoCap] if neither has
+// one. known reports whether the ledger has o.
 func capOf(name string, t Terms, o state.Object, known bool) (privacy.Epsilon, *api.Refusal, error) {
 	switch {
 	case t.Cap.IsZero() && !known:
@@ -102,8 +107,8 @@ func capOf(name string, t Terms, o state.Object, known bool) (privacy.Epsilon, *
 	return t.Cap, nil, nil
 }
 
-// hasLeft reports whether an object has withdrawn or was forgotten, and is not enrolled in any
-// question since then.
+// hasLeft reports whether an object has withdrawn or was forgotten, and is now enrolled in no
+// question.
 func hasLeft(s *state.State, name string, o state.Object) (bool, error) {
 	if o.Withdrawn == 0 {
 		return false, nil

@@ -15,16 +15,17 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Report has the differences between a table and the ledger.
+// Report sums up the differences between a table and the ledger.
 type Report struct {
-	Questions map[uint32]*api.Reconciled // by number; their names are not set
+	Questions map[uint32]*api.Reconciled // by number; the names of the questions are not set in it
 	Gone      api.NameList               // enrolled objects without a row
-	Withdrawn int                        // number of these that were withdrawn
+	Withdrawn int                        // number of these that were withdrawn, or that Run would withdraw
 	Present   int                        // number of enrolled objects
-	listed    [Gone + 1]int              // number of listed names of each kind
+	listed    [Gone + 1]int              // by kind: number of names that mayList was called for
 }
 
-// in returns the report about a question, and adds it if necessary.
+// in returns the results of a question, which the caller adds to. It creates them at the first
+// call.
 func (r *Report) in(question uint32) *api.Reconciled {
 	one := r.Questions[question]
 	if one == nil {
@@ -34,7 +35,7 @@ func (r *Report) in(question uint32) *api.Reconciled {
 	return one
 }
 
-// add adds a difference.
+// add adds a difference to the results of its question or, for [Gone], to r.Gone.
 func (r *Report) add(d Difference) {
 	if d.Kind == Gone {
 		r.list(&r.Gone, d)
@@ -57,14 +58,14 @@ func (r *Report) add(d Difference) {
 	}
 }
 
-// list counts the object of a difference in n, and lists its name if there is capacity.
+// list counts the object of a difference in n. It lists the name only if mayList allows it.
 func (r *Report) list(n *api.NameList, d Difference) {
 	if n.Count++; r.mayList(d.Kind) {
 		n.First = append(n.First, d.Object)
 	}
 }
 
-// refuse adds a refusal to q, or counts it if there is no capacity.
+// refuse lists a refusal in q, or only counts it if mayList does not allow more.
 func (r *Report) refuse(q *api.Reconciled, refusal api.Refusal) {
 	if r.mayList(Refused) {
 		q.Refused = append(q.Refused, refusal)
@@ -73,7 +74,8 @@ func (r *Report) refuse(q *api.Reconciled, refusal api.Refusal) {
 	}
 }
 
-// mayList counts a name of a kind, and reports whether it may be listed.
+// mayList reports whether one more name of a kind may be listed, and counts it. The first
+// [api.MaxPanel] names of each kind are listed, over all questions.
 func (r *Report) mayList(k Kind) bool {
 	r.listed[k]++
 	return r.listed[k] <= api.MaxPanel
@@ -88,11 +90,11 @@ type Reconciliation struct {
 	Progress func(done, total int) // optional
 
 	report      *Report
-	key         string // prefix of the keys of its requests
-	requests    int
-	done, total int
-	pending     [withdrawal]map[uint32]*List // by step and question
-	gone        []string                     // names to be withdrawn
+	key         string                       // prefix of the keys of its requests
+	requests    int                          // number of requests so far, which is part of their keys
+	done, total int                          // numbers of objects for the progress
+	pending     [withdrawal]map[uint32]*List // the next part, by step and question; gone has the step withdrawal
+	gone        []string                     // names to be withdrawn in the next part
 	waiting     int                          // number of objects in pending and gone
 }
 
@@ -105,7 +107,8 @@ const (
 	withdrawal
 )
 
-// Plan returns what Run would do.
+// Plan returns the differences, and the number of objects that Run would withdraw. It changes
+// nothing.
 func (rc *Reconciliation) Plan(ctx context.Context) (*Report, error) {
 	rc.report = &Report{Questions: map[uint32]*api.Reconciled{}}
 	if err := rc.compare(ctx, rc.report.add, func() error { return nil }); err != nil {
@@ -117,8 +120,9 @@ func (rc *Reconciliation) Plan(ctx context.Context) (*Report, error) {
 	return rc.report, nil
 }
 
-// Run changes the ledger in parts. It compares the table again as it goes, and executes the
-// differences that it finds then.
+// Run changes the ledger in parts, and returns what it has done. plan is the result of Plan. If
+// plan has nothing to change, Run returns it as it is. Run compares the table again, because the
+// ledger may have changed since Plan, and executes the differences that it finds then.
 func (rc *Reconciliation) Run(ctx context.Context, plan *Report) (*Report, error) {
 	rc.total = plan.Withdrawn
 	for _, q := range plan.Questions {
@@ -138,8 +142,8 @@ func (rc *Reconciliation) Run(ctx context.Context, plan *Report) (*Report, error
 	return rc.report, rc.flush(ctx, 1)
 }
 
-// compare compares the table with the ledger, and sets the number of enrolled objects in the
-// report.
+// compare runs a [Comparison], which calls found for each difference and between after each
+// snapshot. It then sets the number of enrolled objects in rc.report.
 func (rc *Reconciliation) compare(ctx context.Context, found func(Difference), between func() error) error {
 	c := Comparison{Executor: rc.Executor, Table: rc.Table, AsOf: rc.AsOf, Found: found, Between: between}
 	err := c.Run(ctx)
@@ -147,7 +151,9 @@ func (rc *Reconciliation) compare(ctx context.Context, found func(Difference), b
 	return err
 }
 
-// note adds a difference to the report, and to the next part if the ledger must be changed.
+// note adds a difference to the report. If the ledger must be changed, it also adds the object to
+// the steps of the next part. Each object and question counts once in rc.waiting, even if it has
+// two steps.
 func (rc *Reconciliation) note(d Difference) {
 	rc.report.add(d)
 	switch {
@@ -160,14 +166,14 @@ func (rc *Reconciliation) note(d Difference) {
 	case d.Kind == New:
 		if d.Later {
 			rc.add(capChange, d.Question, d.Object, Terms{Cap: d.Terms.Cap, Consent: d.Terms.Consent, Was: d.Terms.Was})
-			d.Terms.Cap = Terms{}.Cap // unchanged
+			d.Terms.Cap = Terms{}.Cap // 0: the enrolment keeps the cap that the ledger has
 		}
 		rc.add(enrolment, d.Question, d.Object, d.Terms)
 		rc.waiting++
 	}
 }
 
-// add adds an object to a step of the next part.
+// add adds an object and its terms in a question to a step of the next part.
 func (rc *Reconciliation) add(step int, question uint32, object string, t Terms) {
 	if rc.pending[step] == nil {
 		rc.pending[step] = map[uint32]*List{}
@@ -178,7 +184,8 @@ func (rc *Reconciliation) add(step int, question uint32, object string, t Terms)
 	rc.pending[step][question].add(object, t)
 }
 
-// flush executes the pending part if it has at least the given number of objects.
+// flush executes the pending part, step by step, and empties it. It does nothing if the part has
+// fewer objects than enough.
 func (rc *Reconciliation) flush(ctx context.Context, enough int) error {
 	if rc.waiting < enough {
 		return nil
@@ -192,7 +199,7 @@ func (rc *Reconciliation) flush(ctx context.Context, enough int) error {
 		rc.pending[step] = nil
 	}
 	if len(rc.gone) > 0 {
-		w := Withdrawal{Request: rc.request(nil), Names: rc.gone, AsOf: rc.AsOf}
+		w := Withdrawal{Request: rc.request(nil), Names: rc.gone, AsOf: rc.AsOf} // nil: from all questions
 		out, err := w.Run(ctx)
 		if err != nil {
 			return err
@@ -204,7 +211,8 @@ func (rc *Reconciliation) flush(ctx context.Context, enough int) error {
 	return nil
 }
 
-// execute executes a step of the part in a question.
+// execute executes one step of the pending part for one question. step is termsChange, enrolment or
+// capChange. Refused objects are added to the report.
 func (rc *Reconciliation) execute(ctx context.Context, step int, question uint32) error {
 	q, err := engine.Read(ctx, rc.Engine, func(s *state.State) (*event.Question, error) { return s.Question(question) })
 	if err != nil {
@@ -233,8 +241,9 @@ func (rc *Reconciliation) execute(ctx context.Context, step int, question uint32
 	return nil
 }
 
-// request returns a request with a new key. A repeated reconciliation needs no old keys: it finds
-// no difference where the ledger was changed already.
+// request returns a partial request about a question, or about all questions if q is nil. It has a
+// new key, so its identity need not describe it. A repeated reconciliation needs no old keys: it
+// finds no difference where the ledger was changed already.
 func (rc *Reconciliation) request(q *event.Question) Request {
 	rc.requests++
 	return Request{
@@ -243,7 +252,8 @@ func (rc *Reconciliation) request(q *event.Question) Request {
 	}
 }
 
-// advance reports progress of n more objects.
+// advance counts n more objects as done, and reports the progress. done can exceed total, because
+// total is the number that Plan found.
 func (rc *Reconciliation) advance(n int) {
 	if rc.done += n; rc.Progress != nil {
 		rc.Progress(rc.done, max(rc.done, rc.total))

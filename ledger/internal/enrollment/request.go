@@ -12,13 +12,13 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Request is a request with its own idempotency key.
+// Request is what all requests of this package have in common. Each has its own idempotency key.
 type Request struct {
-	*request.Executor                       // of the ledger
+	*request.Executor                       // executes the requests to the ledger
 	Key               string                // idempotency key
 	Id                event.Identity        // identifies a repeated request
 	Question          *event.Question       // nil for all questions
-	Partial           bool                  // leave refused objects out
+	Partial           bool                  // leave refused objects out; otherwise one refusal refuses the request
 	DryRun            bool                  // return what would be done, and record nothing
 	Progress          func(done, total int) // optional
 }
@@ -29,10 +29,12 @@ const (
 	Unchanged        // objects that need no change
 )
 
-// decision returns the change of an object, or nil if it needs none, or its refusal.
+// decision decides about one object. It returns its change or its refusal, or neither if the object
+// needs no change.
 type decision func(s *state.State, numbers *policyNumbers, name string) (event.Change, *api.Refusal, error)
 
-// run executes a request for objects, which must be sorted.
+// run executes a request for objects, whose names must be sorted. decide is called for each of
+// them. With DryRun it returns what would be done.
 func (r *Request) run(ctx context.Context, objects []string, decide decision) (request.Outcome, error) {
 	d := &deciding{r, decide}
 	p := request.Panel{Names: objects}
@@ -46,14 +48,17 @@ func (r *Request) run(ctx context.Context, objects []string, decide decision) (r
 	return done, callback.Report(err)
 }
 
-// deciding decides about each object separately. Before any part is executed, the request is
-// refused if an object must be refused, unless it is partial.
+// deciding is the work of a request: it decides about each object separately. Unless the request is
+// partial, all objects are checked before the first part is executed, and one refusal refuses the
+// request.
 type deciding struct {
 	*Request
 	decide decision
 }
 
-// Precheck implements [request.Work].
+// Precheck implements [request.Work]. It decides about all objects after a name, but records
+// nothing, and returns their number. It returns the error of a refused request if an object is
+// refused, unless the request is partial.
 func (d *deciding) Precheck(ctx context.Context, p request.Panel, after string) (total int, err error) {
 	var refused request.RefusalList
 	counts, err := d.survey(ctx, p, after, &refused)
@@ -63,7 +68,8 @@ func (d *deciding) Precheck(ctx context.Context, p request.Panel, after string) 
 	return int(counts[Done]+counts[Unchanged]) + refused.Count(), err
 }
 
-// survey decides about the objects after a name, and records nothing.
+// survey decides about the objects after a name, and records nothing. It returns the sums of the
+// counts, and adds the refusals to refused.
 func (d *deciding) survey(
 	ctx context.Context, p request.Panel, after string, refused *request.RefusalList,
 ) (counts event.Counts, err error) {
@@ -78,7 +84,9 @@ func (d *deciding) survey(
 	return counts, err
 }
 
-// dryRun returns what the request would do. The host's log and observer do not get its refusals.
+// dryRun returns what the request would do. If the request would be refused, it returns that error.
+// Unlike for a request that is executed, the refusal is not reported to the host's log and
+// observer.
 func (d *deciding) dryRun(ctx context.Context, p request.Panel) (out request.Outcome, err error) {
 	refused := request.NewRefusals(d.Partial)
 	out.Counts, err = d.survey(ctx, p, "", &refused)
@@ -92,7 +100,8 @@ func (d *deciding) dryRun(ctx context.Context, p request.Panel) (out request.Out
 // Truths does nothing, because none of these requests needs true values.
 func (d *deciding) Truths(context.Context, string) error { return nil }
 
-// Decide implements [request.Work].
+// Decide implements [request.Work]. It decides about the objects of one part. If one of them is
+// refused and the request is not partial, it returns the error of a refused request.
 func (d *deciding) Decide(s *state.State, names []string) (request.Part, error) {
 	p, err := d.part(s, names)
 	if err == nil {
@@ -101,7 +110,8 @@ func (d *deciding) Decide(s *state.State, names []string) (request.Part, error) 
 	return p, err
 }
 
-// part decides about some objects.
+// part decides about some objects. The events that define new policies come first, because the
+// changes of the objects use their numbers.
 func (d *deciding) part(s *state.State, names []string) (p request.Part, err error) {
 	if d.Question != nil {
 		p.Question = d.Question.Number
@@ -125,10 +135,11 @@ func (d *deciding) part(s *state.State, names []string) (p request.Part, err err
 	return p, nil
 }
 
-// refuse returns the error of a request that is not partial and has refused objects.
+// refuse returns the error of a refused request, or nil if the request is partial or has no
+// refusals. Only requests about one question have refusals, so d.Question is set.
 func (d *deciding) refuse(refused request.RefusalList) error {
 	if d.Partial || len(refused.Listed) == 0 {
 		return nil
 	}
-	return d.Refuse(d.Key, "", d.Question, privacy.Epsilon{}, &refused, &rules.TruthFaults{})
+	return d.Refuse(d.Key, "", d.Question, privacy.Epsilon{}, &refused, &rules.TruthFaults{}) // no buyer, and no ε
 }

@@ -20,11 +20,11 @@ import (
 )
 
 // Table is a table of the host. Its rows are sorted by the names of the objects, and then by the
-// numbers of the questions. It is in memory up to a limit, and beyond that in temporary files.
+// numbers of the questions. They are in memory up to a limit, and beyond that in temporary files.
 type Table struct {
 	requests *request.Executor // of the ledger
 	rows     *memtable.Table
-	policies map[string]*policy.Policy // policies of some rows, by their texts; many rows share few policies
+	policies map[string]*policy.Policy // by text: valid policies of some rows, because many rows share few policies
 }
 
 const (
@@ -42,7 +42,7 @@ func NewTable(requests *request.Executor) (*Table, error) {
 	return &Table{requests: requests, rows: rows, policies: map[string]*policy.Policy{}}, nil
 }
 
-// Close removes the table and its files.
+// Close closes the table and removes its temporary files.
 func (t *Table) Close() error { return t.rows.Close() }
 
 // row is an object in a question, with its terms.
@@ -54,8 +54,9 @@ type row struct {
 	consent  string
 }
 
-// Add adds a row. terms.Policy must not be nil. It returns [errs.ErrInvalid] for a second row of
-// the same object and question, and for invalid names or terms.
+// Add adds a row. terms.Policy must not be nil; the zero policy is none. Add returns
+// [errs.ErrInvalid] for a second row of the same object and question, and for invalid names or
+// terms. It returns [errs.ErrUnknown] for a question that the ledger does not have.
 func (t *Table) Add(ctx context.Context, object, question string, terms Terms) error {
 	if err := event.CheckName("object", object); err != nil {
 		return err
@@ -69,7 +70,7 @@ func (t *Table) Add(ctx context.Context, object, question string, terms Terms) e
 	if !terms.Policy.IsZero() {
 		text = terms.Policy.String()
 	}
-	if t.policies[text] == nil {
+	if t.policies[text] == nil { // the kept policies were checked before
 		if err := event.CheckPolicy(*terms.Policy); err != nil {
 			return err
 		}
@@ -96,7 +97,8 @@ func (t *Table) Add(ctx context.Context, object, question string, terms Terms) e
 	})
 }
 
-// keep keeps a policy for later rows.
+// keep keeps a policy under its text for later rows. It first drops all kept policies if there are
+// maxPolicies.
 func (t *Table) keep(text string, p *policy.Policy) {
 	if len(t.policies) >= maxPolicies {
 		clear(t.policies)
@@ -104,7 +106,8 @@ func (t *Table) keep(text string, p *policy.Policy) {
 	t.policies[text] = p
 }
 
-// terms returns the terms of a row.
+// terms returns the terms of a row. It parses the policy only if it is not among those that are
+// kept.
 func (t *Table) terms(r row) (Terms, error) {
 	under := t.policies[r.policy]
 	if under == nil {
@@ -121,14 +124,15 @@ func (t *Table) terms(r row) (Terms, error) {
 	return Terms{Policy: under, Cap: r.limit, Consent: r.consent}, nil
 }
 
-// cursor reads a table from its beginning.
+// cursor reads the rows of a table in their order, from the first to the last.
 type cursor struct {
 	walk *kv.Walk
 	next row // valid if more is set
 	more bool
 }
 
-// open returns a cursor at the first row.
+// open returns a cursor at the first row. Each part of the walk reads the table in a view of its
+// own.
 func (t *Table) open() (*cursor, error) {
 	c := &cursor{walk: kv.NewWalk(nil, func(from []byte, visit func(key, value []byte) bool) error {
 		return t.rows.View(func(r kv.Reader) error { return r.Scan(tableBucket, from, visit) })
@@ -136,7 +140,8 @@ func (t *Table) open() (*cursor, error) {
 	return c, c.step()
 }
 
-// step moves to the next row.
+// step moves to the next row: it sets c.next, or c.more to false after the last row. The key is
+// that of [state.MemberKey]: the name, a zero byte, and four bytes for the question.
 func (c *cursor) step() error {
 	key, value, err := c.walk.Next()
 	if c.more = key != nil; err != nil || !c.more {
@@ -151,7 +156,8 @@ func (c *cursor) step() error {
 	return d.Done()
 }
 
-// rowsOf returns the rows of an object if they are next, and moves after them.
+// rowsOf returns the rows of an object and moves after them, if the cursor is at its first row.
+// Otherwise it returns none and does not move.
 func (c *cursor) rowsOf(object string) (rows []row, err error) {
 	for c.more && c.next.object == object && err == nil {
 		rows = append(rows, c.next)

@@ -16,8 +16,8 @@ type Terms struct {
 	Policy  *policy.Policy  // nil leaves it unchanged; the zero value is no policy
 	Cap     privacy.Epsilon // 0 leaves it unchanged
 	Consent string          // the host's statement that the object agreed; "" for none
-	// Was, if it is not 0, is the cap that a comparison has found. If the cap was changed since
-	// then, it is left unchanged.
+	// Was is 0, or the cap that a comparison has found. If it is not 0 and the ledger has another
+	// cap since then, the cap is left unchanged.
 	Was privacy.Epsilon
 }
 
@@ -27,7 +27,8 @@ type List struct {
 	Each  []Terms  // by index of the name; a single element is for all objects
 }
 
-// ListOf returns a list of objects. of returns the policy and the cap of each object.
+// ListOf returns a list of objects, whose names must be sorted. of returns the policy and the cap
+// of an object. Equal policies share one pointer, by which [List.Policies] recognizes them.
 func ListOf(objects []string, of func(string) (policy.Policy, privacy.Epsilon)) List {
 	known, each := map[string]*policy.Policy{}, make([]Terms, len(objects))
 	for i, name := range objects {
@@ -52,8 +53,9 @@ func (l *List) Policies() (all []*policy.Policy) {
 	return all
 }
 
-// AddTo writes the policies and caps of all objects, which identify a request. Each policy is
-// written once.
+// AddTo writes the policies and caps of all objects to e, for the digest that identifies the
+// request. The list must be made by [ListOf]. First come the different policies, then for each
+// object the index of its policy and its cap.
 func (l *List) AddTo(e *wire.Encoder) {
 	places := map[*policy.Policy]uint64{}
 	for i, p := range l.Policies() {
@@ -66,7 +68,7 @@ func (l *List) AddTo(e *wire.Encoder) {
 	}
 }
 
-// of returns the terms of an object.
+// of returns the terms of an object of the list.
 func (l *List) of(object string) Terms {
 	if len(l.Each) == 1 {
 		return l.Each[0]
@@ -75,20 +77,21 @@ func (l *List) of(object string) Terms {
 	return l.Each[at]
 }
 
-// add appends an object.
+// add appends an object. Names must be added in rising order.
 func (l *List) add(object string, t Terms) {
 	l.Names, l.Each = append(l.Names, object), append(l.Each, t)
 }
 
 // policyNumbers finds the numbers of policies, and gives the next numbers to policies that are new
-// to the ledger. The number for no policy is 0.
+// to the ledger. The number for no policy is 0. It is used for one transaction or snapshot.
 type policyNumbers struct {
 	state   *state.State
-	given   map[string]uint32 // by text
-	defined []event.Change    // the events that define new policies
+	given   map[string]uint32 // numbers found or given so far, by text of the policy
+	defined []event.Change    // the events that define the new policies
 }
 
-// find returns the number of a policy. defined is false if it has none yet.
+// find returns the number of a policy. defined is false if the policy has no number yet, neither in
+// the ledger nor from define.
 func (n *policyNumbers) find(p policy.Policy) (number uint32, defined bool, err error) {
 	if p.IsZero() {
 		return 0, true, nil
@@ -103,7 +106,8 @@ func (n *policyNumbers) find(p policy.Policy) (number uint32, defined bool, err 
 	return number, defined, err
 }
 
-// define gives a policy the next number.
+// define gives a policy the next number, and adds the event that defines it to n.defined. The
+// caller must record that event.
 func (n *policyNumbers) define(p policy.Policy) uint32 {
 	number := n.state.Counters.Policies + uint32(len(n.defined)) + 1
 	n.defined = append(n.defined, &event.PolicyDefined{Number: number, JSON: p.String()})
@@ -121,13 +125,14 @@ func (n *policyNumbers) note(p policy.Policy, number uint32) {
 
 // move is a change of the terms of a chain and its object.
 type move struct {
-	isChange bool // the terms differ
-	now, to  rules.Agreed
-	number   uint32 // of the policy, if it is defined
-	defined  bool
+	isChange bool         // the new terms differ from those in force; otherwise the policies are not set
+	now, to  rules.Agreed // the terms in force, and the new terms
+	number   uint32       // of the new policy, if defined is set
+	defined  bool         // the new policy has a number already
 }
 
-// moveFrom returns the change to these terms from a policy and a cap.
+// moveFrom returns the change to the terms t from the terms in force: the policy with the number
+// under, and a cap. What t leaves unchanged is taken from the terms in force.
 func (t Terms) moveFrom(numbers *policyNumbers, under uint32, limit privacy.Epsilon) (m move, err error) {
 	m.now.Cap, m.to.Cap = limit, limit
 	if !t.Cap.IsZero() {
@@ -146,14 +151,15 @@ func (t Terms) moveFrom(numbers *policyNumbers, under uint32, limit privacy.Epsi
 		return m, err
 	}
 	if m.to.Policy = m.now.Policy; t.Policy != nil {
-		m.to.Policy = state.PolicyOrNone(*t.Policy)
+		m.to.Policy = state.PolicyOrNone(*t.Policy) // for no policy, that of a chain limited by the cap alone
 	}
 	return m, nil
 }
 
-// more returns what the change may allow in addition, if the host has not stated consent, or nil.
-// It compares from the time of the clock, so that a clock that has gone back does not count what
-// policies allowed until then.
+// more returns an error that describes what the change may allow in addition. It returns nil if the
+// change allows nothing more, or if the host has stated consent. It compares from the earlier of
+// the clock and the time of the log. The ceilings are those of the clock, which may have gone back,
+// so what the policies allow from the clock on counts.
 func (m *move) more(s *state.State, wanted Terms) error {
 	if !m.isChange || wanted.Consent != "" {
 		return nil

@@ -23,7 +23,9 @@ func (w *Withdrawal) Run(ctx context.Context) (request.Outcome, error) {
 	return w.run(ctx, w.Names, w.decide)
 }
 
-// decide returns the withdrawal of an object, or nil if the object is not to be withdrawn.
+// decide returns the withdrawal of an object. It returns nil if the ledger does not know the
+// object, if the object is enrolled nowhere, or if an event after AsOf enrolled it. No object is
+// refused.
 func (w *Withdrawal) decide(s *state.State, _ *policyNumbers, name string) (event.Change, *api.Refusal, error) {
 	o, known, err := s.Object(name)
 	if err != nil || !known {
@@ -36,7 +38,8 @@ func (w *Withdrawal) decide(s *state.State, _ *policyNumbers, name string) (even
 	return &event.Withdrawn{Object: name}, nil, nil
 }
 
-// membership describes the enrolment of an object in a question.
+// membership describes the enrolment of an object in a question, also one from which it has
+// withdrawn.
 type membership struct {
 	question uint32
 	policy   uint32 // of its chain
@@ -44,7 +47,8 @@ type membership struct {
 	in       bool   // it has not withdrawn
 }
 
-// membershipsOf returns the memberships of an object, sorted by the numbers of the questions.
+// membershipsOf returns the memberships of an object, sorted by the numbers of the questions. It
+// includes the questions from which the object has withdrawn.
 func membershipsOf(s *state.State, name string, o state.Object) ([]membership, error) {
 	questions, err := s.QuestionsOf(name)
 	if err != nil {
@@ -53,7 +57,7 @@ func membershipsOf(s *state.State, name string, o state.Object) ([]membership, e
 	return membershipsIn(s, state.Listed{Name: name, Object: o, Questions: questions})
 }
 
-// membershipsIn is membershipsOf for an object whose questions are known.
+// membershipsIn is membershipsOf for an object whose questions are read already.
 func membershipsIn(s *state.State, o state.Listed) (all []membership, err error) {
 	for _, number := range o.Questions {
 		c, found, err := s.Chain(number, o.Name)
@@ -65,17 +69,17 @@ func membershipsIn(s *state.State, o state.Listed) (all []membership, err error)
 	return all, nil
 }
 
-// participation describes where an object is enrolled, relative to an event.
+// participation describes in which questions an object is enrolled, relative to an event.
 type participation int
 
 const (
-	inNone participation = iota // nowhere
-	inOld                       // somewhere, and not enrolled by an event after that
-	inNew                       // somewhere by an event after that
+	inNone participation = iota // in no question
+	inOld                       // in at least one question, and in none by a later event
+	inNew                       // in at least one question by a later event
 )
 
-// participationOf returns where an object with these memberships is enrolled, relative to the event
-// asOf.
+// participationOf returns in which questions an object with these memberships is enrolled, relative
+// to the event asOf.
 func participationOf(all []membership, asOf uint64) participation {
 	found := inNone
 	for _, m := range all {

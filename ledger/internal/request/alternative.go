@@ -12,9 +12,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// alternative adds to the error of a refused panel query what is possible instead. That is how many
-// objects can answer at its ε, and the largest ε at which all can. It returns other errors
-// unchanged.
+// alternative adds to the error of a refused panel query what is possible instead: how many objects
+// can answer at its ε, and the largest ε at which all can. It returns other errors unchanged. In
+// both cases it reports the error to the host.
 func (q *panelQuery) alternative(ctx context.Context, err error) error {
 	return q.explain(ctx, callback.Report(err), func(s *state.State, out *api.Budget) error {
 		return q.readAlternative(s, &q.reported, out)
@@ -22,7 +22,9 @@ func (q *panelQuery) alternative(ctx context.Context, err error) error {
 }
 
 // readAlternative fills out with the number of objects that can answer at the requested ε. It adds
-// the largest ε at which all objects of the panel can answer.
+// the largest ε at which all objects of the panel can answer. refused has the refusals of the
+// query. It works on a copy of the query, at first as if the request were partial, and then as if
+// it were not.
 func (q *panelQuery) readAlternative(s *state.State, refused *RefusalList, out *api.Budget) error {
 	partial := &panelQuery{request: q.request, query: q.query, names: q.names, panelSum: q.panelSum}
 	partial.Executor, partial.question, partial.epsilon, partial.panel = q.Executor, q.question, q.epsilon, q.panel
@@ -31,7 +33,8 @@ func (q *panelQuery) readAlternative(s *state.State, refused *RefusalList, out *
 	if err := partial.readPanel(s); err != nil {
 		return err
 	}
-	_, without, free := partial.recorded() // what a partial request would get at once
+	_, without, free := partial.recorded() // free: a partial request gets the recorded answer without
+	// From here on, the copy is for a request that is not partial.
 	partial.request.Partial, partial.others = false, nil
 	*out = api.Budget{
 		Question: q.question.Name, Objects: uint64(len(partial.names)), Event: s.Counters.Events, At: s.Clock,
@@ -55,8 +58,9 @@ func (q *panelQuery) readAlternative(s *state.State, refused *RefusalList, out *
 	return nil
 }
 
-// countAble counts the objects that can answer when the refused objects are left out. It also
-// counts the refused objects that time alone will allow to answer, and from when on.
+// countAble sets at.Can to the number of objects that can answer when all refused objects are left
+// out. It adds to at the number of objects that time alone will allow to answer, and from when on.
+// withoutTruth has the sorted names of the objects without a true value.
 func (q *panelQuery) countAble(s *state.State, withoutTruth []string, at *api.BudgetLevel) error {
 	if err := q.assess(s, q.at); err != nil {
 		return err
@@ -74,6 +78,7 @@ func (q *panelQuery) countAble(s *state.State, withoutTruth []string, at *api.Bu
 			at.From = rules.Latest(at.From, from)
 		}
 	}
+	// If an object is left out, the answer costs its whole ε, so more objects may be refused.
 	if q.lacking = withoutTruth; q.refused.Count()+len(withoutTruth) > 0 {
 		if err := q.assessWithout(s, q.at); err != nil {
 			return err
@@ -83,8 +88,9 @@ func (q *panelQuery) countAble(s *state.State, withoutTruth []string, at *api.Bu
 	return nil
 }
 
-// chargeableFrom returns the time from which an object can be charged if nothing but time changes.
-// ever is false if time alone never allows the charge.
+// chargeableFrom returns the time from which an object can be charged the cost if nothing but time
+// changes: its ceiling has risen, and its reservations have ended. ever is false if time alone
+// never allows the charge.
 func (q *panelQuery) chargeableFrom(s *state.State, name string) (at time.Time, ever bool, err error) {
 	var o rules.Subject
 	refusal, err := rules.ReadSubject(s, q.question, name, q.epsilon, &o)
@@ -102,16 +108,16 @@ func (q *panelQuery) chargeableFrom(s *state.State, name string) (at time.Time, 
 	return rules.Latest(since, held, s.Clock), ever, nil
 }
 
-// largestFor returns the largest ε at which all objects of the panel can answer. It is below the ε
-// at which objects were refused. It returns 0 if there is no such ε, or if it is not found after
-// [maxCounts] rounds.
+// largestFor returns the largest ε at which all objects of the panel can answer, below the ε at
+// which the objects in refused were refused. It returns 0 if there is none, or if it is not found
+// in [maxCounts] rounds. It changes q.epsilon.
 func (q *panelQuery) largestFor(s *state.State, refused *RefusalList) (privacy.Epsilon, error) {
 	for range maxCounts {
 		most := refused.Lowest(q.epsilon)
 		if q.epsilon = most; most.IsZero() {
 			break
 		}
-		if _, _, free := q.recorded(); free {
+		if _, _, free := q.recorded(); free { // the answer is recorded, so it costs nothing
 			return most, nil
 		}
 		if err := q.assess(s, q.at); err != nil {

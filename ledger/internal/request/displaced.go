@@ -21,7 +21,8 @@ import (
 const maxLostLevels = 100
 
 // refuseLoss returns a [*api.DisplacedError] if charging the objects removes levels on offer from
-// the market, unless the request accepts that loss.
+// the market, unless the request accepts that loss. It defers the line in the host's log to
+// [callback.Report].
 func (q *panelQuery) refuseLoss(s *state.State, names []string, at time.Time) error {
 	if q.request.AcceptLoss {
 		return nil
@@ -39,15 +40,15 @@ func (q *panelQuery) refuseLoss(s *state.State, names []string, at time.Time) er
 	})
 }
 
-// displaced returns the levels on offer that the objects lose if each is charged the cost. It reads
-// each object once. It reads its chains in other questions only if the cap of the object may limit
-// them. Reserved levels are not lost, because the budget check of the charge leaves reservations
-// their budget.
+// displaced returns the levels on offer that the objects lose if each is charged the cost of the
+// query at a time. It reads each object once, and its chains in other questions only if the cap of
+// the object may limit them. Reserved levels are not lost, because the budget check of the charge
+// leaves reservations their budget.
 func (q *panelQuery) displaced(s *state.State, names []string, at time.Time) ([]api.Displaced, error) {
 	if q.cost.IsZero() {
 		return nil, nil
 	}
-	highest, err := highestMaximum(s)
+	highest, err := highestMaximum(s) // 0: nothing is on offer in this ledger
 	if err != nil || highest.IsZero() {
 		return nil, err
 	}
@@ -67,8 +68,8 @@ func (q *panelQuery) displaced(s *state.State, names []string, at time.Time) ([]
 }
 
 // highestMaximum returns the highest maximum ε of all terms of sale in the ledger, or 0 if there
-// are no terms. If there are more than 1,000 policies, it reads none and returns the largest
-// possible ε.
+// are no terms. If there are more than 1,000 policies, it reads none of them and returns the
+// largest possible ε.
 func highestMaximum(s *state.State) (highest privacy.Epsilon, err error) {
 	const most = 1000
 	if s.Counters.Policies > most {
@@ -86,9 +87,10 @@ func highestMaximum(s *state.State) (highest privacy.Epsilon, err error) {
 	return highest, nil
 }
 
-// exposed returns the questions in which an object may lose levels. One is the question of the
-// request. The other questions of the object are added if the cap may limit them. That is so if
-// less than the highest maximum is left after the charge, or if reservations or raises hold budget.
+// exposed returns the questions in which an object may lose levels by the charge. That is always
+// the question of the query. It is every question of the object if the cap may limit them. That is
+// so if less than the highest maximum is left after the charge, or if reservations or raises hold
+// budget.
 func (q *panelQuery) exposed(s *state.State, name string, highest privacy.Epsilon) ([]uint32, error) {
 	var o state.Object
 	if _, err := s.ReadObject(name, &o); err != nil {
@@ -101,7 +103,8 @@ func (q *panelQuery) exposed(s *state.State, name string, highest privacy.Epsilo
 	return s.QuestionsOf(name)
 }
 
-// addLosses adds the levels that an object would lose in a question to sum.
+// addLosses adds to sum the levels of a question that an object would lose by the charge. It
+// compares the range of levels that can be sold ([rules.Market]) before and after the charge.
 func (q *panelQuery) addLosses(s *state.State, question uint32, name string, at time.Time, sum *losses) error {
 	other, err := s.Question(question)
 	if err != nil {
@@ -113,9 +116,10 @@ func (q *panelQuery) addLosses(s *state.State, question uint32, name string, at 
 		return err
 	}
 	before, err := q.Rules.Market(s, other, &o, at)
-	if err != nil || before.Ever.IsZero() {
+	if err != nil || before.Ever.IsZero() { // nothing is on offer
 		return err
 	}
+	// From here on, o is the object after the charge.
 	o.Object.Spent = state.Plus(o.Object.Spent, q.cost)
 	if question == q.question.Number {
 		o.Chain.Answered = state.Plus(o.Chain.Answered, q.cost)
@@ -125,29 +129,31 @@ func (q *panelQuery) addLosses(s *state.State, question uint32, name string, at 
 		return err
 	}
 	for _, level := range lost(other, &o, before, after) {
-		sum.add(other, level, rules.Due(o.Policy, &o.Chain, 0, level))
+		sum.add(other, level, rules.Due(o.Policy, &o.Chain, 0, level)) // 0: the price for a new buyer
 	}
 	return nil
 }
 
-// lost returns the levels that an object could be sold at before the charge but not after it,
-// either ever or at once.
+// lost returns the levels that a charge takes from an object, given the markets before and after
+// it. First come levels that could only be sold later, and now never can. Then come levels that
+// could be sold at once, and now cannot be sold at once.
 func lost(q *event.Question, o *rules.Subject, before, after rules.Market) []privacy.Epsilon {
 	sale := o.Policy.Terms()
 	levels := rules.Offers(q, sale, state.Higher(after.Ever, before.Now), before.Ever, maxLostLevels)
 	return append(levels, rules.Offers(q, sale, after.Now, before.Now, maxLostLevels-len(levels))...)
 }
 
-// lostLevel is a level of a question.
+// lostLevel identifies a level of a question.
 type lostLevel struct {
 	question uint32
 	epsilon  privacy.Epsilon
 }
 
-// losses sums the losses of all objects by level. It has at most twice [maxDisplaced] rows.
+// losses sums the losses of all objects by level. It keeps at most twice [maxDisplaced] rows, and
+// lists the first maxDisplaced in the order of lostLevel.compare.
 type losses struct {
 	rows  map[lostLevel]*api.Displaced
-	floor *lostLevel // this row and those after it are not listed
+	floor *lostLevel // the first level that cut has removed; it and those after it are not counted
 }
 
 // compare orders levels by falling ε, then by question.
@@ -155,7 +161,8 @@ func (a lostLevel) compare(b lostLevel) int {
 	return cmp.Or(b.epsilon.Compare(a.epsilon), cmp.Compare(a.question, b.question))
 }
 
-// add counts one object that loses a level, with the price of the level.
+// add counts one object that loses a level, with the price of the level. It ignores a level that is
+// not before l.floor.
 func (l *losses) add(q *event.Question, level privacy.Epsilon, price uint64) {
 	at := lostLevel{q.Number, level}
 	if l.floor != nil && at.compare(*l.floor) >= 0 {
@@ -165,7 +172,7 @@ func (l *losses) add(q *event.Question, level privacy.Epsilon, price uint64) {
 	if row == nil {
 		if len(l.rows) == 2*maxDisplaced {
 			l.cut()
-			l.add(q, level, price)
+			l.add(q, level, price) // again, because the floor may now exclude this level
 			return
 		}
 		row = &api.Displaced{Question: q.Name, Epsilon: level}
@@ -175,8 +182,9 @@ func (l *losses) add(q *event.Question, level privacy.Epsilon, price uint64) {
 	row.Revenue += int64(price) // at most MaxPanel times the largest price, 10¹²
 }
 
-// cut removes all rows but the first [maxDisplaced] in the order of compare. A removed row is
-// never added again, so that the counts of the rows that remain are complete.
+// cut removes all rows but the first [maxDisplaced] in the order of compare. It must have more than
+// that. A removed row is never added again, so that the counts of the rows that remain are
+// complete.
 func (l *losses) cut() {
 	all := make([]lostLevel, 0, len(l.rows))
 	for at := range l.rows {
@@ -189,7 +197,7 @@ func (l *losses) cut() {
 	l.floor = &all[maxDisplaced]
 }
 
-// list returns the rows, sorted by question name and falling ε.
+// list returns at most [maxDisplaced] rows, sorted by question name and falling ε.
 func (l *losses) list() []api.Displaced {
 	if len(l.rows) > maxDisplaced {
 		l.cut()

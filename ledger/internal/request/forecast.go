@@ -17,7 +17,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Forecast returns what objects can answer to a question. The result may come from the cache.
+// Forecast returns what objects can answer to a question. The result may come from the cache. It is
+// put there only if it holds until an event or a known time changes it.
 func (e *Executor) Forecast(ctx context.Context, r api.BudgetRequest) (out api.Budget, err error) {
 	f := &forecast{Executor: e}
 	if err := f.prepare(ctx, r); err != nil {
@@ -41,13 +42,13 @@ func (e *Executor) Forecast(ctx context.Context, r api.BudgetRequest) (out api.B
 	return out, nil
 }
 
-// forecast is a request for what objects can answer.
+// forecast is a request for what objects can answer, to the host or to a buyer.
 type forecast struct {
 	*Executor
-	bid          rules.Bid
-	buying       bool
+	bid          rules.Bid // the question and the buyer
+	buying       bool      // the request is for a buyer
 	panel        Panel
-	levels       []privacy.Epsilon // ascending; empty if they are to be found
+	levels       []privacy.Epsilon // ascending; if empty, the highest levels that objects can have
 	withoutTruth []string          // sorted names of the objects that the host has no true value of
 }
 
@@ -79,14 +80,16 @@ func (f *forecast) prepare(ctx context.Context, r api.BudgetRequest) (err error)
 	return nil
 }
 
-// through returns the panel of the request as of a state.
+// through returns the panel of the request, with the objects enrolled up to the last event of a
+// state.
 func (f *forecast) through(s *state.State) Panel {
 	p := f.panel
 	p.Through = s.Counters.Events
 	return p
 }
 
-// form returns a digest of the request, which is its key in the cache.
+// form returns the digests of the request's fields and of its objects, which together are its key
+// in the cache.
 func (f *forecast) form() [2]event.Sum {
 	form := event.NewForm("budget")
 	form.Field("Question").Text(f.bid.Question.Name)
@@ -100,8 +103,9 @@ func (f *forecast) form() [2]event.Sum {
 	return [2]event.Sum{id.Sum, id.Objects}
 }
 
-// read computes the budget in a snapshot. until is the time at which the result changes if there
-// are no events, or zero if it does not.
+// read computes the budget in a snapshot and sets out to it. until is the time at which the result
+// changes if there are no events, or zero if it does not. If no object is enrolled, read returns
+// [errs.ErrUnknown].
 func (f *forecast) read(ctx context.Context, s *state.State, out *api.Budget) (until time.Time, err error) {
 	if f.bid.Buyer, _, err = s.BuyerNumber(f.bid.Client); err != nil {
 		return until, err
@@ -132,8 +136,9 @@ func (f *forecast) newCount(s *state.State, levels []privacy.Epsilon) *rules.Cou
 	}
 }
 
-// candidateLevels returns the levels to count at if the request has none: the largest ε that
-// objects can have. If no object can answer, it returns the lowest level.
+// candidateLevels returns the levels to count at if the request names none. These are the highest
+// levels that objects can have. If no object can answer, it returns the lowest level of the
+// question.
 func (f *forecast) candidateLevels(ctx context.Context, s *state.State) ([]privacy.Epsilon, error) {
 	o := f.newCount(s, []privacy.Epsilon{privacy.MaxEpsilon()})
 	o.Maxima = rules.Maxima{}
@@ -150,7 +155,7 @@ func (f *forecast) candidateLevels(ctx context.Context, s *state.State) ([]priva
 	return []privacy.Epsilon{lowest}, err
 }
 
-// count adds all objects of the panel to o.
+// count adds all objects of the panel to o, part by part.
 func (f *forecast) count(ctx context.Context, s *state.State, o *rules.Count) error {
 	p := f.through(s)
 	for after, last := "", false; !last; {
@@ -172,9 +177,10 @@ func (f *forecast) count(ctx context.Context, s *state.State, o *rules.Count) er
 	return nil
 }
 
-// largest returns the largest ε that all objects can have, given the result of a first count. Where
-// the objects have different offers, each further count may find a lower ε. The result is found
-// when a count does not lower it, and is 0 if that takes more than [maxCounts] counts.
+// largest returns the largest ε that all objects can have, given o, the result of a first count.
+// Where the objects have different offers, each further count may find a lower ε than the one
+// before. The result is found when a count does not lower it. It is 0 if that takes more than
+// [maxCounts] counts.
 func (f *forecast) largest(ctx context.Context, s *state.State, o *rules.Count) (privacy.Epsilon, error) {
 	for range maxCounts {
 		if o.IsLowestProven() {
@@ -201,16 +207,17 @@ const maxCounts = 16
 // holds. After more events, all objects are counted again.
 const maxNewEvents = 4096
 
-// isSteady reports whether the answer follows from the events and the time alone: no running
-// request holds budget, and the clock has not gone back.
+// isSteady reports whether the result follows from the events and the time alone, so that it may be
+// cached. No running request holds budget, and the clock has not gone back.
 func (f *forecast) isSteady(s *state.State) bool {
 	return len(f.Rules.Holds.List()) == 0 && s.Clock.Equal(s.Now)
 }
 
-// readCached returns the cached answer if no event since then concerns the objects of the request
-// and its time has not passed.
+// readCached returns the cached result for the request, now as of the last event. found is false if
+// there is none, or if it may have changed. That is so if its time has passed, if an event since
+// then concerns the objects, or if there are too many events to check.
 func (f *forecast) readCached(s *state.State) (out api.Budget, found bool, err error) {
-	key, now := f.form(), s.Counters.Events
+	key, now := f.form(), s.Counters.Events // now: the number of the last event
 	out, until, found := f.Forecasts.Get(key)
 	passed := s.Clock.Before(out.At) || !until.IsZero() && !s.Clock.Before(until)
 	if !found || passed || !f.isSteady(s) || out.Event > now || now-out.Event > maxNewEvents {
@@ -231,6 +238,7 @@ func (f *forecast) readCached(s *state.State) (out api.Budget, found bool, err e
 }
 
 // isConcerned reports whether an event may have changed what the objects of the request can have.
+// It returns true for kinds of events that it does not know.
 func (f *forecast) isConcerned(s *state.State, c event.Change) (bool, error) {
 	switch c := c.(type) {
 	case *event.Settled, *event.Answered, *event.ObjectRefused, *event.Stated, *event.TruthBound, *event.BuyerNamed,
@@ -243,15 +251,16 @@ func (f *forecast) isConcerned(s *state.State, c event.Change) (bool, error) {
 	return true, nil
 }
 
-// alternative adds to the error of a refused request what is possible instead. That is how many of
-// its objects can answer at epsilon, and the largest ε at which all of them can.
+// alternative adds to the error of a refused request what is possible instead: how many of its
+// objects can answer at epsilon, and the largest ε at which all of them can. It returns other
+// errors unchanged. f needs no levels.
 func (f *forecast) alternative(ctx context.Context, err error, epsilon privacy.Epsilon) error {
 	f.levels = []privacy.Epsilon{epsilon}
 	return f.explain(ctx, err, func(s *state.State, out *api.Budget) error { return f.readAlternative(ctx, s, out) })
 }
 
-// explain adds to a [*api.RefusedError] what is possible instead, as read finds it in a snapshot.
-// Other errors stay as they are, and so does the error if read fails.
+// explain sets the field Instead of a [*api.RefusedError] that err wraps to what read finds in a
+// snapshot. It always returns err. It changes nothing if err is another error or read fails.
 func (e *Executor) explain(
 	ctx context.Context, err error, read func(*state.State, *api.Budget) error,
 ) error {
@@ -263,8 +272,8 @@ func (e *Executor) explain(
 	return err
 }
 
-// readAlternative counts at the requested level and, if it is lower, at the largest level that all
-// objects can have.
+// readAlternative counts at the requested level, the only one in f.levels. If all objects can only
+// have a lower level, it counts again at that level and the requested one.
 func (f *forecast) readAlternative(ctx context.Context, s *state.State, out *api.Budget) error {
 	_, err := f.read(ctx, s, out)
 	if err != nil || out.Largest.IsZero() || !out.Largest.Less(f.levels[0]) {
@@ -278,8 +287,8 @@ func (f *forecast) readAlternative(ctx context.Context, s *state.State, out *api
 // maxForecasts is the largest number of budgets in the cache.
 const maxForecasts = 64
 
-// Forecasts is a cache of computed budgets, by the digest of the request. The zero value is empty.
-// Its methods may be called concurrently.
+// Forecasts is a cache of computed budgets, by the digests of their requests. The zero value is
+// empty. Its methods may be called concurrently.
 type Forecasts struct {
 	mu  sync.Mutex
 	All map[[2]event.Sum]KeptForecast // guarded by mu
@@ -291,7 +300,8 @@ type KeptForecast struct {
 	Until  time.Time  // when time alone changes it; zero if never
 }
 
-// Keep stores a budget. It replaces another one if the cache is full.
+// Keep stores a budget, and until when it holds. If the cache is full, it first removes an
+// arbitrary budget.
 func (b *Forecasts) Keep(key [2]event.Sum, out api.Budget, until time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -307,7 +317,8 @@ func (b *Forecasts) Keep(key [2]event.Sum, out api.Budget, until time.Time) {
 	b.All[key] = KeptForecast{out, until}
 }
 
-// Get returns a cached budget, and until when it holds if there are no other events.
+// Get returns a cached budget, and until when it holds if there are no other events. The caller
+// must not change the slices of the budget.
 func (b *Forecasts) Get(key [2]event.Sum) (out api.Budget, until time.Time, found bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -21,8 +21,8 @@ func OrderOf(s *state.State, name string, ordinal uint64) (uint64, error) {
 	return of.Number(ordinal)
 }
 
-// CheckReceiptSizes returns [errs.ErrUnknown] unless the buyer has a receipt at each of these log
-// sizes.
+// CheckReceiptSizes returns [errs.ErrUnknown] unless, for each of these log sizes, the buyer has a
+// receipt that proves the log at that size.
 func CheckReceiptSizes(s *state.State, name string, sizes ...uint64) error {
 	buyer, known, err := s.BuyerNumber(name)
 	if err != nil {
@@ -40,7 +40,8 @@ func CheckReceiptSizes(s *state.State, name string, sizes ...uint64) error {
 	return nil
 }
 
-// receiptAt returns the sale whose receipt proves the log at a size. is is false if there is none.
+// receiptAt returns the sale that was settled by the last event of the log at a size. Its receipt
+// proves the log at that size. is is false if there is no such sale.
 func receiptAt(s *state.State, size uint64) (r state.Sale, is bool, err error) {
 	if size == 0 || size > s.Counters.Events {
 		return r, false, nil
@@ -57,11 +58,11 @@ func receiptAt(s *state.State, size uint64) (r state.Sale, is bool, err error) {
 	return r, err == nil && r.Status == state.SaleSold && r.Last() == size, err
 }
 
-// Orders are the sales and reservations of one buyer, or of all buyers if buyer is 0.
+// Orders is the list of the sales and reservations of one buyer, or of all buyers.
 type Orders struct {
-	state *state.State
-	buyer uint32
-	Count uint64 // number of orders
+	state *state.State // the snapshot
+	buyer uint32       // 0 for all buyers
+	Count uint64       // number of orders
 }
 
 // OrdersOf returns the orders of the buyer with this name, or no orders if the buyer is unknown.
@@ -78,7 +79,7 @@ func OrdersOf(s *state.State, name string) (Orders, error) {
 	return Orders{s, number, b.Orders}, err
 }
 
-// Number returns the number of the order at a place, from 1 to Count.
+// Number returns the number of the sale or reservation at a place in the list, from 1 to Count.
 func (o Orders) Number(place uint64) (uint64, error) {
 	if o.buyer == 0 {
 		return place, nil
@@ -102,8 +103,8 @@ func Reservation(s *state.State, number uint64) (state.Sale, error) {
 	return orderIf(s, "reservation", number, func(r state.Sale) bool { return r.Granted != 0 })
 }
 
-// orderIf returns the sale or reservation with a number if it satisfies is, and else
-// [errs.ErrUnknown].
+// orderIf returns the sale or reservation with a number if it satisfies is, and otherwise
+// [errs.ErrUnknown]. kind is for the error.
 func orderIf(s *state.State, kind string, number uint64, is func(state.Sale) bool) (state.Sale, error) {
 	unknown := fmt.Errorf("%s %d: %w", kind, number, errs.ErrUnknown)
 	if number == 0 || number > s.Counters.Sales {

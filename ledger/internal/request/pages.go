@@ -15,14 +15,15 @@ import (
 // the file grow, and could block a writer.
 const MaxRead = 4096
 
-// EachInPages yields the items of a list, page by page. read returns one page and the number after
-// which the next page begins, or 0 at the end of the list.
+// EachInPages yields the items of a list, page by page, from p.After on. read returns one page and
+// the number after which the next page begins, or 0 at the end of the list. After an error it
+// yields the error and ends.
 func EachInPages[T any](
 	ctx context.Context, p api.Page, read func(context.Context, api.Page) ([]T, uint64, error),
 ) iter.Seq2[T, error] {
 	p.Limit = MaxRead
 	return func(yield func(T, error) bool) {
-		for p := p; ; {
+		for p := p; ; { // each iteration begins at the first page
 			found, next, err := read(ctx, p)
 			if err != nil {
 				var none T
@@ -66,7 +67,7 @@ func OrdersPage[T any](
 		var question uint32 // 0 for all
 		if p.Question != "" {
 			number, exists, err := s.QuestionNumber(p.Question)
-			if err != nil || !exists {
+			if err != nil || !exists { // no orders are about an unknown question
 				return err
 			}
 			question = number
@@ -86,7 +87,7 @@ func OrdersPage[T any](
 	return found, next, err
 }
 
-// checkPage checks the names and the limit of a page.
+// checkPage returns an error if the page has an invalid name or a limit below 1.
 func checkPage(p api.Page) error {
 	if p.Buyer != "" {
 		if err := event.CheckName("buyer", p.Buyer); err != nil {
@@ -101,20 +102,22 @@ func checkPage(p api.Page) error {
 	return CheckLimit(p.Limit)
 }
 
-// readOrders calls describe for each order of a page. next is as in [OrdersPage].
+// readOrders calls describe for each order of a page, and returns those with a size above 0. next
+// is as in [OrdersPage]. The page begins at the place after p.After or, for the newest first, at
+// the place before it.
 func readOrders[T any](
 	s *state.State, of Orders, p api.Page, describe func(number uint64, r state.Sale) (T, int, error),
 ) (found []T, next uint64, err error) {
 	last, place, step := of.Count, p.After+1, uint64(1)
 	if p.Newest {
-		step = ^uint64(0) // -1
+		step = ^uint64(0) // −1, by overflow
 		if place = last; p.After != 0 {
 			place = min(last, p.After-1)
 		}
 	}
 	for done, rows := 0, 0; place >= 1 && place <= last; place += step {
 		if done == MaxRead || len(found) == p.Limit || rows > api.MaxPanel {
-			return found, place - step, nil
+			return found, place - step, nil // the last place that was read
 		}
 		done++
 		number, err := of.Number(place)

@@ -20,8 +20,8 @@ type Panel struct {
 	Through  uint64   // if All: later enrolments do not count
 }
 
-// After returns up to limit names that follow a given name, in ascending order. last reports
-// whether the panel has no more names after them.
+// After returns up to limit names of the panel that follow a given name, in ascending order. last
+// reports whether the panel has no more names after them.
 func (p *Panel) After(s *state.State, name string, limit int) (names []string, last bool, err error) {
 	if !p.All {
 		from, found := slices.BinarySearch(p.Names, name)
@@ -34,6 +34,7 @@ func (p *Panel) After(s *state.State, name string, limit int) (names []string, l
 	}
 	last = true
 	if p.Question == 0 {
+		// One name more than the limit shows that the panel has more.
 		err = s.ScanObjects(name, func(found string) bool {
 			if last = len(names) < limit; last {
 				names = append(names, found)
@@ -51,9 +52,12 @@ func (p *Panel) After(s *state.State, name string, limit int) (names []string, l
 	return names, last, err
 }
 
-// membersAfter is After for a panel of all objects enrolled in a question.
+// membersAfter is After for a panel of all objects enrolled in a question. It reads chains first,
+// and then the objects, because only they show which have withdrawn. It repeats that until it has
+// enough objects.
 func (p *Panel) membersAfter(s *state.State, name string, limit int) (members []state.Member, last bool, err error) {
 	for from := string(state.ObjectKey(name)); ; {
+		// One more than needed shows whether the panel has more.
 		candidates, end, err := p.candidates(s, from, limit+1-len(members))
 		if err != nil {
 			return nil, false, err
@@ -84,11 +88,11 @@ func (p *Panel) membersAfter(s *state.State, name string, limit int) (members []
 	}
 }
 
-// candidates returns up to limit objects after a key whose chains of the question are old enough
-// for the panel. end reports whether there are no more.
+// candidates returns up to limit objects after a key, also withdrawn ones, that were enrolled in
+// the question up to the event p.Through. end reports whether there are no more.
 func (p *Panel) candidates(s *state.State, from string, limit int) (found []state.Member, end bool, err error) {
 	end = true
-	room := int(min(uint64(min(limit, state.PartSize+1)), s.Counters.Chains))
+	room := int(min(uint64(min(limit, state.PartSize+1)), s.Counters.Chains)) // capacity for the result
 	err = s.ScanChains(p.Question, from, func(name string, c state.Chain) bool {
 		if c.Enrolled <= p.Through {
 			if found == nil {
@@ -102,11 +106,11 @@ func (p *Panel) candidates(s *state.State, from string, limit int) (found []stat
 	return found, end, err
 }
 
-// isOne reports whether the request names a single object.
+// isOne reports whether the request names exactly one object.
 func (p *Panel) isOne() bool { return !p.All && len(p.Names) == 1 }
 
-// Whole returns all objects of a panel about a question, for a request that is one transaction. It
-// returns an error if there are none, or more than [api.MaxPanel].
+// Whole returns the names of all objects of a panel about a question, for a request that is one
+// transaction. It returns an error if there are none, or more than [api.MaxPanel].
 func (p *Panel) Whole(s *state.State, q *event.Question) ([]string, error) {
 	var names []string
 	for last := false; !last && len(names) <= api.MaxPanel; {
@@ -140,8 +144,8 @@ func CheckPanel(q *event.Question, objects int) error {
 	return nil
 }
 
-// Contains reports whether an object belongs to the panel. For a panel of all objects it does not
-// check whether the object has withdrawn.
+// Contains reports whether an object belongs to the panel, which names its objects or is about one
+// question. For a panel of all objects it does not check whether the object has withdrawn.
 func (p *Panel) Contains(s *state.State, name string) (bool, error) {
 	if !p.All {
 		_, found := slices.BinarySearch(p.Names, name)

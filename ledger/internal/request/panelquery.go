@@ -16,7 +16,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Answer executes a panel query.
+// Answer executes a panel query. If it is refused, the error says what is possible instead. The
+// observer gets a refusal without objects if levels on offer would be displaced, because that error
+// has none.
 func (e *Executor) Answer(ctx context.Context, r api.AnswerRequest) (out api.AnswerResult, err error) {
 	q := &panelQuery{}
 	if e.Engine.ReadOnly {
@@ -39,7 +41,8 @@ func (e *Executor) Answer(ctx context.Context, r api.AnswerRequest) (out api.Ans
 	return out, err
 }
 
-// QuoteAnswer returns what an answer would charge each object, and which objects it would refuse.
+// QuoteAnswer returns what an answer would charge each object, and which objects it would refuse,
+// if it were executed now. It changes nothing.
 func (e *Executor) QuoteAnswer(ctx context.Context, r api.AnswerRequest) (quote api.AnswerQuote, err error) {
 	q := &panelQuery{}
 	if err := q.prepare(ctx, e, r); err != nil {
@@ -52,7 +55,7 @@ func (e *Executor) QuoteAnswer(ctx context.Context, r api.AnswerRequest) (quote 
 		}
 		quote.Event = s.Counters.Events
 		quote.Held = state.Higher(q.known.Top().Epsilon, q.others.Top().Epsilon)
-		if _, base, free := q.recorded(); free {
+		if _, base, free := q.recorded(); free { // the answer costs nothing
 			quote.Objects = base.Objects
 			quote.Refused, err = s.LeftOutOf(base)
 			quote.Sums = new(api.RefusedError).SumsWith(quote.Refused...)
@@ -84,19 +87,20 @@ type panelQuery struct {
 	names    []string       // sorted names of the panel; of a panel of all, once they are read
 	panelSum event.PanelSum // digest of names
 	// Fields read by each attempt before it decides:
-	known           state.Answers      // recorded answers about the whole panel
+	known           state.Answers      // recorded answers about the whole panel, by rising ε
 	others          state.Answers      // recorded answers that left an object out; nil unless the request is partial
 	leavesOut       bool               // the answer leaves an object out
-	base            state.AnswerLevel  // the answer to raise from; zero if none
+	base            state.AnswerLevel  // the answer to raise from; zero if the answer is drawn fresh
 	notRaisedReason error              // why no answer is raised, or nil
 	cost            privacy.Epsilon    // charge to each object
-	lacking         []string           // sorted names of the objects that the host has no true value of
+	lacking         []string           // sorted names of the objects without a usable true value from the host
 	chargeable      rules.TruthRequest // objects that can be charged, without those that lack a true value
-	refused         RefusalList        // the other objects
+	refused         RefusalList        // the objects that cannot be charged or lack a true value
 	reported        RefusalList        // the refusals in the error of the request
 }
 
-// prepare checks the request and prepares the query for it.
+// prepare checks the request and prepares the query for it. It checks everything but the
+// idempotency key, which a quote does not have.
 func (q *panelQuery) prepare(ctx context.Context, e *Executor, r api.AnswerRequest) (err error) {
 	if r.Epsilon.IsZero() {
 		return errs.Invalid("ε is 0: it must be above 0")
@@ -120,7 +124,8 @@ func (q *panelQuery) prepare(ctx context.Context, e *Executor, r api.AnswerReque
 	return nil
 }
 
-// readPanel reads the names of the panel and its recorded answers.
+// readPanel reads the names of the panel and its recorded answers. It returns an error if the panel
+// is empty or too large.
 func (q *panelQuery) readPanel(s *state.State) (err error) {
 	if q.names, err = q.panel.Whole(s, q.question); err != nil {
 		return err
@@ -140,9 +145,10 @@ func (q *panelQuery) answerPanel() event.PanelSum {
 	return q.panelSum
 }
 
-// readAnswers reads the recorded answers to the query.
+// readAnswers reads the recorded answers to the query about the whole panel. For a partial request,
+// it also reads those that left an object out.
 func (q *panelQuery) readAnswers(s *state.State) (err error) {
-	q.leavesOut = false
+	q.leavesOut = false // until recorded or assess finds otherwise
 	answers := func(panel event.PanelSum) (state.Answers, error) {
 		all, _, err := s.Answers(state.AnswerKey(q.question.Number, q.request.Query, panel))
 		return all, err
@@ -153,9 +159,10 @@ func (q *panelQuery) readAnswers(s *state.State) (err error) {
 	return err
 }
 
-// recorded returns the recorded answer at the requested ε or else at the lowest ε above it, with
-// the answers that it is one of. It sets q.leavesOut if that answer left an object out. free is
-// false if there is no such answer.
+// recorded returns the recorded answer at the requested ε or else at the lowest ε above it. The
+// requested answer can be derived from it free of charge. among has all recorded answers about the
+// same panel. free is false if there is no such answer. recorded sets q.leavesOut to whether that
+// answer left an object out.
 func (q *panelQuery) recorded() (among state.Answers, base state.AnswerLevel, free bool) {
 	base, free = q.known.Best(q.epsilon)
 	other, found := q.others.Best(q.epsilon)
@@ -165,7 +172,8 @@ func (q *panelQuery) recorded() (among state.Answers, base state.AnswerLevel, fr
 	return q.known, base, free
 }
 
-// assessNew assesses the panel, unless the answer is recorded.
+// assessNew assesses the panel in the snapshot of the lookup. If the answer is recorded, there is
+// nothing to assess. It returns an error if the request is refused, or displaces levels on offer.
 func (q *panelQuery) assessNew(s *state.State) error {
 	q.chargeable, q.lacking = rules.TruthRequest{}, nil
 	if err := q.readPanel(s); err != nil {
@@ -183,8 +191,8 @@ func (q *panelQuery) assessNew(s *state.State) error {
 	return q.refuseLoss(s, q.chargeable.Names, q.at)
 }
 
-// raisable returns the recorded answer that a new one can be raised from: the highest about the
-// whole panel. why is nil, or the reason why it cannot be raised.
+// raisable returns the recorded answer that a new one would be raised from: the highest about the
+// whole panel. why is the reason why it cannot be raised, or nil if it can.
 //
 // It cannot be raised if an object has begun an epoch since the answer was first drawn, because the
 // true value of that object may have changed. Answers about objects that were forgotten since then
@@ -209,7 +217,7 @@ func (q *panelQuery) raisable(s *state.State) (top state.AnswerLevel, why, err e
 	return top, nil, nil
 }
 
-// notRaised returns why nothing is raised: there is no answer, or an object is left out, now or in
+// notRaised returns why no answer is raised: none is recorded, or an object is left out, now or in
 // all recorded answers.
 func (q *panelQuery) notRaised() error {
 	if len(q.known) == 0 && len(q.others) == 0 {
@@ -227,9 +235,9 @@ var (
 	ErrPartialPanel = errors.New("an object is left out, and a partial request may leave out others next time")
 )
 
-// assess computes the cost and divides the panel into objects that can be charged and objects that
-// cannot, without reading true values. If a partial request must leave an object out, no answer is
-// raised.
+// assess computes the cost, and divides the panel into objects that can be charged and objects that
+// cannot. It does not read true values. If a partial request must leave an object out, no answer is
+// raised: then the cost is the whole ε, and the panel is divided again.
 func (q *panelQuery) assess(s *state.State, at time.Time) error {
 	base, why, err := q.raisable(s)
 	if err != nil {
@@ -245,14 +253,14 @@ func (q *panelQuery) assess(s *state.State, at time.Time) error {
 	return q.assessWithout(s, at)
 }
 
-// assessWithout assesses the panel for an answer that leaves an object out and is not raised.
+// assessWithout is assess for an answer that leaves an object out, and so is not raised.
 func (q *panelQuery) assessWithout(s *state.State, at time.Time) error {
 	q.leavesOut, q.base, q.cost, q.notRaisedReason = true, state.AnswerLevel{}, q.epsilon, q.notRaised()
 	return q.divide(s, at)
 }
 
-// divide divides the panel into objects that can be charged the cost, and objects that cannot or
-// lack a true value.
+// divide divides the panel by q.cost. q.chargeable gets the objects that can be charged, and
+// q.refused the refusals of objects that cannot, or that lack a true value.
 func (q *panelQuery) divide(s *state.State, at time.Time) error {
 	q.chargeable, q.refused = rules.TruthRequest{}, NewRefusals(q.request.Partial)
 	for _, name := range q.names {
@@ -273,12 +281,15 @@ func (q *panelQuery) divide(s *state.State, at time.Time) error {
 	return nil
 }
 
-// check returns why an object cannot be charged or cannot be drawn for, or nil if it can.
+// check returns the refusal of an object that cannot be charged, or for which nothing can be drawn,
+// or nil. The refusal has the largest ε that is possible instead. Recorded answers about the whole
+// panel are possible without a charge.
 func (q *panelQuery) check(s *state.State, o *rules.Subject, at time.Time) (*api.Refusal, error) {
 	if refusal := q.Rules.LacksTruthKey(o.Name, q.epsilon); refusal != nil {
 		rules.SetLargest(refusal, q.known.Top().Epsilon)
 		return refusal, nil
 	}
+	// A panel query adds no level to the chain, so Charge.After is the current one.
 	ask := rules.Request{Question: q.question, Epsilon: q.epsilon, At: at}
 	charge := rules.Charge{Request: ask, Cost: q.cost, After: o.Chain.Current()}
 	refusal, err := q.Rules.CheckBudget(s, o, charge)
@@ -299,8 +310,9 @@ func (q *panelQuery) check(s *state.State, o *rules.Subject, at time.Time) (*api
 }
 
 // largest returns the largest ε at which the request would not leave out an object that can be
-// charged room more. A recorded answer about the whole panel includes the object. A recorded answer
-// to a partial request may have left it out, so the result is not below such an answer.
+// charged room more. A recorded answer about the whole panel includes the object, at no charge. A
+// recorded answer to a partial request may have left it out. So a raised or fresh answer counts
+// only if its ε is above that of all recorded answers.
 func (q *panelQuery) largest(room privacy.Epsilon) privacy.Epsilon {
 	free := q.known.Top().Epsilon
 	if reach := state.Plus(q.base.Epsilon, room); free.Less(reach) && q.others.Top().Epsilon.Less(reach) {
@@ -309,8 +321,9 @@ func (q *panelQuery) largest(room privacy.Epsilon) privacy.Epsilon {
 	return free
 }
 
-// refuseSome returns the error of a refused request: one that is not partial and has a refused
-// object, or one with no object left.
+// refuseSome returns the error of a refused request, or nil. A request is refused if no object is
+// left, or if an object is refused and the request is not partial. The refusals are kept in
+// q.reported.
 func (q *panelQuery) refuseSome() error {
 	if n := q.refused.Count(); n == 0 || q.request.Partial && n < len(q.names) {
 		return nil
@@ -321,7 +334,7 @@ func (q *panelQuery) refuseSome() error {
 
 // ask asks the host for the true values of the objects that can be charged. If some have none, the
 // panel is assessed again without them. The cost may then be higher, because nothing is raised, and
-// more objects may be refused.
+// more objects may be refused. It returns the error of a request that is then refused.
 func (q *panelQuery) ask(ctx context.Context) error {
 	if len(q.chargeable.Names) == 0 {
 		return nil // the answer is recorded
@@ -343,7 +356,9 @@ func (q *panelQuery) ask(ctx context.Context) error {
 	return q.refuseSome()
 }
 
-// decide returns the events of the answer and of its charges.
+// decide returns the events of the answer and of its charges, and the event that settles the
+// request. A recorded answer at the requested ε is returned again, without an event of its own.
+// From a recorded answer at a higher ε, one is derived. Otherwise a new answer is drawn.
 func (q *panelQuery) decide(s *state.State) ([]event.Change, error) {
 	if err := q.readAnswers(s); err != nil {
 		return nil, err
@@ -360,7 +375,7 @@ func (q *panelQuery) decide(s *state.State) ([]event.Change, error) {
 		q.end.Counts[event.Reused], q.end.Answer = 1, base.Event
 		return AppendSettled(nil, q.question.Number, left, q.end), nil
 	}
-	q.end.Counts[event.Derived], q.end.Answer = 1, q.end.First
+	q.end.Counts[event.Derived], q.end.Answer = 1, q.end.First // the first event of this transaction
 	result, method, err := q.derive(known, base)
 	answered := q.record(result, method, base.Objects, base.Event)
 	return AppendSettled([]event.Change{answered}, q.question.Number, left, q.end), err
@@ -375,8 +390,9 @@ func (q *panelQuery) record(r event.Result, method event.Method, objects, base u
 	}
 }
 
-// derive draws an answer at the requested ε from recorded answers, without true values. It uses the
-// nearest answer above and, if the answers have scores, the nearest one below in known.
+// derive draws an answer at the requested ε from the recorded answer base, at the lowest ε above,
+// without true values. Without scores, it degrades base (mechanism.Sampler.Degrade). With scores,
+// it draws between base and the nearest answer below in known, if there is one.
 func (q *panelQuery) derive(known state.Answers, base state.AnswerLevel) (event.Result, event.Method, error) {
 	if !base.Scored {
 		outputs := q.query.Outputs(len(q.question.Values))
@@ -394,10 +410,11 @@ func (q *panelQuery) derive(known state.Answers, base state.AnswerLevel) (event.
 	return event.Result{Scored: true, Score: score.Value}, method, err
 }
 
-// drawAnswer draws an answer from the place of the panel. If the query has scores it draws a score,
-// raised from q.base if that is set.
+// drawAnswer draws an answer from the place of the true values among all datasets. For a query with
+// two outputs and a boundary it draws a score, raised from q.base if that is set. Otherwise it
+// draws an output.
 func (q *panelQuery) drawAnswer(place mechanism.Place) (event.Result, event.Method, error) {
-	if _, ok := place.Position(); !ok {
+	if _, ok := place.Position(); !ok { // more than two outputs, or no boundary
 		output, err := q.Sampler.Draw(place, q.epsilon)
 		return event.Result{Output: output}, event.MethodFresh, err
 	}
@@ -409,8 +426,11 @@ func (q *panelQuery) drawAnswer(place mechanism.Place) (event.Result, event.Meth
 	return event.Result{Scored: true, Score: score.Value}, method, err
 }
 
-// draw charges the objects and draws the answer from their true values.
+// draw returns the events that charge the objects, and the answer drawn from their true values. It
+// assesses the panel again in the transaction. It returns errOvertaken if the objects to charge, or
+// the answer to raise from, are not those for which the host was asked.
 func (q *panelQuery) draw(s *state.State) ([]event.Change, error) {
+	// asked and base are as when the host was asked for true values.
 	asked, base, at := q.chargeable.Names, q.base, rules.Earlier(q.at, s.Clock)
 	if err := q.assess(s, at); err != nil {
 		return nil, err
@@ -439,9 +459,9 @@ func (q *panelQuery) draw(s *state.State) ([]event.Change, error) {
 	return AppendSettled(changes, q.question.Number, q.refused.Listed, q.end), nil
 }
 
-// chargesAndCounts returns the events that bind chains to true values, followed by the charges, and
-// the number of objects with each true value. It first checks that each true value still fits its
-// chain.
+// chargesAndCounts returns the events that bind chains to true values, followed by the charges.
+// counts has the number of objects with each true value, by its index. It returns errOvertaken if a
+// true value is missing or no longer fits its chain.
 func (q *panelQuery) chargesAndCounts(s *state.State) (changes []event.Change, counts []int64, err error) {
 	charges := make([]event.Change, len(q.chargeable.Names))
 	counts = make([]int64, len(q.question.Values))
@@ -464,7 +484,8 @@ func (q *panelQuery) chargesAndCounts(s *state.State) (changes []event.Change, c
 	return append(changes, charges...), counts, nil
 }
 
-// result reads the recorded answer of the request.
+// result reads the recorded answer of the settled request, as the caller gets it. It may have been
+// recorded by an earlier call with the same key.
 func (q *panelQuery) result(ctx context.Context) (api.AnswerResult, error) {
 	out := api.AnswerResult{Epsilon: q.epsilon}
 	err := q.Engine.View(ctx, func(s *state.State) error {
@@ -501,7 +522,7 @@ func (q *panelQuery) result(ctx context.Context) (api.AnswerResult, error) {
 }
 
 // costOf returns what an answer drawn from true values cost each object. For a raised answer, that
-// is the difference to the ε that it was raised from.
+// is the difference to the ε of the answer c.Base, from which it was raised.
 func costOf(s *state.State, c *event.Answered) (privacy.Epsilon, error) {
 	if c.Method != event.MethodRaise {
 		return c.Epsilon, nil

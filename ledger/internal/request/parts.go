@@ -12,13 +12,14 @@ import (
 
 // Work is what a request over many objects does with them.
 type Work interface {
-	// Precheck reads the panel after an object, before anything is written, and may refuse the
-	// request. It returns the number of objects.
+	// Precheck reads the objects of the panel after the object named after, before anything is
+	// written. It may refuse the request. It returns the number of these objects, or 0 if it did
+	// not count them.
 	Precheck(ctx context.Context, p Panel, after string) (int, error)
-	// Truths gets the true values that the part after an object needs and that Precheck did not ask
-	// for or did not keep.
+	// Truths gets the true values for the next part, which begins after the object named after.
+	// Values that Precheck has kept are not requested again.
 	Truths(ctx context.Context, after string) error
-	// Decide decides about the objects of one part. It may record changes itself and returns the
+	// Decide decides about the objects of one part. It may record changes itself, and returns the
 	// changes that it has not recorded. The objects may differ from those that Precheck read.
 	Decide(s *state.State, names []string) (Part, error)
 }
@@ -27,15 +28,15 @@ type Work interface {
 type Part struct {
 	Changes   []event.Change         // not recorded yet, in order
 	Counts    event.Counts           // of the objects of the part
-	Refused   []api.Refusal          // in Question; empty for a sweep
+	Refused   []api.Refusal          // the refusals, in Question; empty for a sweep, which has Swept
 	Question  uint32                 // the number of the question of Refused
 	Swept     []*event.SweptQuestion // of a sweep: the refusals of each question
 	Undecided int                    // number of objects at the end of the part that the next part must decide about
 	Reused    event.Wanted           // the responses that are handed out again; zero if none
 }
 
-// Settle returns the changes of the part, followed by its refusals and the event that settles it.
-// It writes the counts of the part into that event.
+// Settle returns the changes of the part, followed by the events of its refusals and the event that
+// settles it, end. It writes the counts of the part into end.
 func (p Part) Settle(end *event.Settled) []event.Change {
 	end.Counts, end.Again = p.Counts, p.Reused
 	changes := p.Changes
@@ -57,15 +58,16 @@ type bulk struct {
 	outcome    Outcome               // sum of all parts
 
 	isPrechecked bool // Precheck has run in this attempt
-	done, total  int  // numbers of objects in this attempt
+	done, total  int  // numbers of objects for the progress, in this attempt
 	// Fields of the part that was decided last:
-	objects int
-	cursor  string // its last object
-	changes []event.Change
+	objects int            // number of objects decided
+	cursor  string         // its last object
+	changes []event.Change // its events
 }
 
-// readSettled reads the outcome of the settled parts, and the object after which the next part
-// begins.
+// readSettled reads the outcome of the settled parts. If a request with names is not done, it also
+// sets the cursor: the object after which the next part begins. For a request for all, the lookup
+// has set it.
 func (b *bulk) readSettled(s *state.State) (err error) {
 	if b.outcome, err = outcomeOf(s, b.progress.settled); err != nil || b.progress.Done || b.progress.doneObjects == 0 {
 		return err
@@ -78,14 +80,14 @@ func (b *bulk) readSettled(s *state.State) (err error) {
 	return nil
 }
 
-// assessNew resets the outcome for a new attempt.
+// assessNew resets the outcome for a new attempt, of which no part is settled.
 func (b *bulk) assessNew(*state.State) error {
 	b.outcome = Outcome{}
 	return nil
 }
 
-// ask runs Precheck once in each attempt, waits for memory capacity, and gets the true values of
-// the next part.
+// ask prepares the next part. In the first part of an attempt, it runs Precheck. In each part, it
+// waits for memory capacity and gets the true values.
 func (b *bulk) ask(ctx context.Context) (err error) {
 	if !b.isPrechecked {
 		if b.total, err = b.work.Precheck(ctx, b.panel, b.progress.Cursor); err != nil {
@@ -105,7 +107,8 @@ func (b *bulk) isPart() bool {
 	return b.panel.All || len(b.panel.Names) > state.PartSize || b.progress.parts > 0
 }
 
-// commit proposes the next part, waits until it is durable, and reports the progress.
+// commit proposes the next part and waits until it is durable. It then adds the part to the
+// outcome, moves the cursor, and reports the progress.
 func (b *bulk) commit(ctx context.Context) error {
 	if err := b.propose(ctx, engine.Proposal{Part: b.isPart()}); err != nil {
 		return err
@@ -118,7 +121,8 @@ func (b *bulk) commit(ctx context.Context) error {
 	return nil
 }
 
-// decide decides about the part after the cursor.
+// decide decides about the part after the cursor, and returns its changes. The event that settles
+// it says how far the request is done, so that another call can continue after it.
 func (b *bulk) decide(s *state.State) ([]event.Change, error) {
 	some, last, err := b.panel.After(s, b.progress.Cursor, state.PartSize)
 	if err != nil {
@@ -133,7 +137,7 @@ func (b *bulk) decide(s *state.State) ([]event.Change, error) {
 		b.cursor = some[b.objects-1]
 	}
 	switch b.end.Final = last && p.Undecided == 0; {
-	case b.end.Final || b.end.Alone:
+	case b.end.Final || b.end.Alone: // nothing continues after this part
 	case b.panel.All:
 		b.end.Object = b.cursor
 	default: // the names may be forgotten later, so the event has only the number of objects that are done
@@ -143,7 +147,8 @@ func (b *bulk) decide(s *state.State) ([]event.Change, error) {
 	return b.changes, nil
 }
 
-// forget overwrites true values and resets the state of the attempt.
+// forget overwrites true values and resets the state of the attempt, so that the next one runs
+// Precheck again.
 func (b *bulk) forget() {
 	b.protocol.forget()
 	b.isPrechecked, b.done = false, 0
@@ -166,8 +171,8 @@ func (e *Executor) Bulk(ctx context.Context, r Bulk) (Outcome, error) {
 	return b.outcome, err
 }
 
-// EachPart calls visit for each part of the panel after an object, with a new snapshot for each
-// part.
+// EachPart calls visit for each part of the panel after the object named after, with a new snapshot
+// for each part. It ends with the first error, also of ctx.
 func (e *Executor) EachPart(
 	ctx context.Context, p *Panel, after string, visit func(s *state.State, names []string) error,
 ) error {

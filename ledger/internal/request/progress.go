@@ -37,20 +37,21 @@ func (o *Outcome) unlisted() int { return o.RefusedCount - len(o.Refused) }
 type Progress struct {
 	settled     []uint64 // the events that settled parts before this call
 	parts       int      // number of settled parts, including those of this call
-	Done        bool     // the last part is settled
+	Done        bool     // the last part is settled, so there is nothing left to do
 	Through     uint64   // objects enrolled by later events do not belong to the request
-	doneObjects uint64   // number of the named objects that are done
-	Cursor      string   // the last object that is done, of a request for all
+	doneObjects uint64   // number of the named objects that are done; 0 for a request for all
+	Cursor      string   // the last object that is done; for named objects it is found from doneObjects
 	Last        uint64   // the last event of the request
 }
 
-// ProgressOf returns the progress of the request with this key. It returns a
-// [*api.KeyConflictError] if the key was used for another request. It returns [errs.ErrForgotten]
-// if the digest of that request was erased with an object.
+// ProgressOf returns the progress of the request id with this key. If no part is settled, it has no
+// parts, and Through is the last event. ProgressOf returns a [*api.KeyConflictError] if the key was
+// used for another request. It returns [errs.ErrForgotten] if the digest of that request was erased
+// with an object.
 //
-// A request that is not done is not begun or continued if the clock is too far ahead of the log and
-// not confirmed. It would otherwise be refused for reasons of that time. The error is then
-// [state.State.ClockError].
+// If the clock is too far ahead of the log and not confirmed, a request that is not done is not
+// begun or continued. It would otherwise be refused for reasons of that time. The error is then the
+// field ClockErr of the state.
 func ProgressOf(s *state.State, key string, id event.Identity) (Progress, error) {
 	r, part, err := s.LastPart(key)
 	if err == nil && (part == nil || !part.Final) {
@@ -82,9 +83,9 @@ func ProgressOf(s *state.State, key string, id event.Identity) (Progress, error)
 	return st, err
 }
 
-// checkSame returns a [*api.KeyConflictError] if id is not the request whose first part is settled
-// by an event. If an object was forgotten, the digests of the request's objects are erased and not
-// compared.
+// checkSame returns a [*api.KeyConflictError] unless id is the request whose first part is settled
+// by the event first. Digests of the request's objects are not compared if they were erased with a
+// forgotten object.
 func checkSame(s *state.State, first *event.Settled, id *event.Identity) error {
 	conflict := &api.KeyConflictError{Key: first.Key}
 	names := first.Names
@@ -92,7 +93,7 @@ func checkSame(s *state.State, first *event.Settled, id *event.Identity) error {
 	case first.Digest != id.Digest:
 		conflict.Field = id.Differs(event.Sum{Digest: first.Digest, Marks: first.Marks}, names)
 		return conflict
-	case id.Panel != event.PanelSum{}:
+	case id.Panel != event.PanelSum{}: // a panel query over several objects: its answer has their digest
 		ev, err := s.Event(first.Answer)
 		if err != nil {
 			return err
@@ -101,7 +102,7 @@ func checkSame(s *state.State, first *event.Settled, id *event.Identity) error {
 			conflict.Field = "Objects"
 			return conflict
 		}
-	case first.Named && names == event.Sum{}: // erased
+	case first.Named && names == event.Sum{}: // the digests of the objects were erased
 	case names.Digest != id.Objects.Digest:
 		conflict.Field = id.Differs(event.Sum{Digest: first.Digest, Marks: first.Marks}, names)
 		return conflict
@@ -110,8 +111,9 @@ func checkSame(s *state.State, first *event.Settled, id *event.Identity) error {
 }
 
 // cursor returns the object after which a request for all continues, given the events that settled
-// its parts. If that object was forgotten, it returns the last object that an event of the part
-// still names. Objects after that one have no events in the part, or are read and counted again.
+// its parts. That is the last object of the last part, which its settling event names. If that
+// object was forgotten, it is the last object that an event of the part still names. Objects after
+// that one have no events in the part, or are read and counted again.
 func cursor(s *state.State, settled []uint64) (name string, err error) {
 	for _, number := range slices.Backward(settled) {
 		part, err := s.Settlement(number)
@@ -134,7 +136,8 @@ func cursor(s *state.State, settled []uint64) (name string, err error) {
 	return name, nil
 }
 
-// outcomeOf returns the outcome of the parts of a request, given the events that settled them.
+// outcomeOf returns the outcome of some parts of a request, given the events that settled them. It
+// reads no more refusals than the outcome lists.
 func outcomeOf(s *state.State, settled []uint64) (o Outcome, err error) {
 	for _, number := range settled {
 		part, err := s.Settlement(number)
@@ -144,7 +147,7 @@ func outcomeOf(s *state.State, settled []uint64) (o Outcome, err error) {
 		if err := state.CheckRefused(number, part.Refused); err != nil {
 			return o, err
 		}
-		var left []*event.ObjectRefused
+		var left []*event.ObjectRefused // the refused objects of the part
 		if o.listed < api.MaxPanel {
 			if left, err = s.RefusedBefore(number, part.Refused); err != nil {
 				return o, err
@@ -159,7 +162,8 @@ func outcomeOf(s *state.State, settled []uint64) (o Outcome, err error) {
 	return o, nil
 }
 
-// RefusalsOf returns the refusals of the part that an event settled, without forgotten objects.
+// RefusalsOf returns the refusals of the part that the event with this number, end, has settled.
+// Forgotten objects are left out.
 func RefusalsOf(s *state.State, number uint64, end *event.Settled) (left []api.Refusal, err error) {
 	all, err := s.RefusedBefore(number, end.Refused)
 	for _, c := range all {
@@ -170,8 +174,8 @@ func RefusalsOf(s *state.State, number uint64, end *event.Settled) (left []api.R
 	return left, err
 }
 
-// AppendSettled appends the events of the refusals in a question to the changes, and the event that
-// settles the request. It adds their number to that event.
+// AppendSettled appends to the changes the events of the refusals in a question (left), and then
+// end, the event that settles the request. It adds the number of refusals to end.
 func AppendSettled(changes []event.Change, question uint32, left []api.Refusal, end *event.Settled) []event.Change {
 	end.Refused += uint64(len(left))
 	for _, r := range left {
@@ -181,7 +185,7 @@ func AppendSettled(changes []event.Change, question uint32, left []api.Refusal, 
 }
 
 // wrapPartlyDone wraps the refusal of a request in [errs.ErrPartlyDone] if parts of the request are
-// settled. It returns other errors as they are.
+// settled, because these are not undone. It returns other errors as they are.
 func (st Progress) wrapPartlyDone(err error) error {
 	var refused *api.RefusedError
 	if st.parts > 0 && errors.As(err, &refused) {
@@ -190,8 +194,8 @@ func (st Progress) wrapPartlyDone(err error) error {
 	return err
 }
 
-// Add adds a part and the refusals that its events record. left may be empty if the refusals are
-// not needed.
+// Add adds the counts of a part, and the refusals that its events record (left). It lists no more
+// than [api.MaxPanel] refusals in total. left may be empty if the refusals are not needed.
 func (o *Outcome) Add(part *event.Settled, left []*event.ObjectRefused) {
 	o.RefusedCount += int(part.Refused)
 	for i, n := range part.Counts {
@@ -220,7 +224,8 @@ func (o *Outcome) Add(part *event.Settled, left []*event.ObjectRefused) {
 	}
 }
 
-// settle adds a part that this call has just committed with these changes.
+// settle adds a part that this call has just committed with these changes. end is the event that
+// settled it, and last the number of that event.
 func (o *Outcome) settle(end *event.Settled, last uint64, changes []event.Change) {
 	if o.First == 0 {
 		o.First = end.First
@@ -235,7 +240,8 @@ func (o *Outcome) settle(end *event.Settled, last uint64, changes []event.Change
 	o.Last = last
 }
 
-// SweptOf returns the results of a sweep in a question, which the caller adds to.
+// SweptOf returns the results of a sweep in a question, which the caller adds to. It creates them
+// at the first call.
 func (o *Outcome) SweptOf(question uint32) *event.SweptQuestion {
 	if o.Swept == nil {
 		o.Swept = map[uint32]*event.SweptQuestion{}

@@ -27,12 +27,12 @@ type Executor struct {
 	Sampler       *mechanism.Sampler // draws answers to panel queries; used only by the goroutine that commits
 	ID            [16]byte           // the ledger's ID
 	Currency      string             // the currency of prices
-	MaxTrueValues int                // about how many true values a request keeps: rules.MostTold, or fewer in tests
+	MaxTrueValues int                // about how many true values a request keeps: rules.MaxTrueValues, fewer in tests
 	Forecasts     Forecasts          // cache of computed budgets
 }
 
-// Question returns the question with a name, or [errs.ErrUnknown]. It also returns the error of ctx
-// or of a ledger that has stopped.
+// Question returns the question with a name, or [errs.ErrUnknown] if there is none. It also returns
+// the error of ctx, or of a ledger that has stopped.
 func (e *Executor) Question(ctx context.Context, name string) (*event.Question, error) {
 	if q := e.Engine.Known.Named(name); q != nil {
 		return q, errors.Join(errs.Context(ctx), e.Engine.Queue.Check())
@@ -83,10 +83,10 @@ type protocol struct {
 	epsilon      privacy.Epsilon // the requested level
 	buyer        string          // "" if the request is not an order
 	panel        Panel           // the objects of the request
-	source       api.TruthFunc   // the host's source of true values; may be nil
-	decidesFirst bool            // the first attempt decides before the key is looked up
+	source       api.TruthFunc   // the host's source of true values; nil if there is none
+	decidesFirst bool            // the first attempt decides before the key is looked up; false afterwards
 
-	progress     Progress
+	progress     Progress          // as of the lookup, and then of each part that this call has committed
 	at           time.Time         // the clock when the key was looked up
 	asOf         uint64            // the last event before the host was asked for true values
 	trueValues   rules.TrueValues  // true values that the host has returned
@@ -94,19 +94,20 @@ type protocol struct {
 	withoutTruth []string          // objects refused because the host has no true value of them
 	end          *event.Settled    // the event that settles the current part
 	firstEnd     event.Settled     // memory for the first such event
-	proposal     engine.Proposal
+	proposal     engine.Proposal   // memory for the current proposal
 }
 
 // steps are the steps of the protocol that differ between kinds of requests. The methods of
 // [protocol] with these names are the defaults.
 type steps interface {
-	// readSettled reads the outcome of the parts that are settled.
+	// readSettled reads the outcome of the parts that are settled. It runs in the snapshot of the
+	// lookup.
 	readSettled(s *state.State) error
 	// assessNew reads what the request means, if no part of it is settled. It runs in the snapshot
 	// in which the key is looked up.
 	assessNew(s *state.State) error
-	// ask gets what the next decision needs from outside a transaction. It refuses the request if
-	// that is possible without a transaction.
+	// ask gets what the next part needs from outside a transaction, such as true values. It refuses
+	// the request if that is possible without a transaction.
 	ask(ctx context.Context) error
 	// commit proposes the next part and returns when it is durable.
 	commit(ctx context.Context) error
@@ -123,8 +124,8 @@ func (p *protocol) ask(context.Context) error        { return nil }
 func (p *protocol) commit(ctx context.Context) error { return p.propose(ctx, engine.Proposal{}) }
 func (p *protocol) forget()                          { p.trueValues.Forget() }
 
-// begin sets the executor, the steps and the key. It returns an error if the ledger is read-only or
-// the key is invalid.
+// begin sets the executor, the steps and the key. own is the request that embeds the protocol.
+// begin returns an error if the ledger is read-only or the key is invalid.
 func (p *protocol) begin(e *Executor, own steps, key string) error {
 	p.Executor, p.steps, p.key = e, own, key
 	if e.Engine.ReadOnly {
@@ -133,13 +134,14 @@ func (p *protocol) begin(e *Executor, own steps, key string) error {
 	return event.CheckName("idempotency key", key)
 }
 
-// run executes the request to its end.
+// run executes the request to its end. It tries again as long as other requests interfere.
 func (p *protocol) run(ctx context.Context) error {
 	return untilSettled(func() error { return p.attempt(ctx) })
 }
 
 // errOvertaken aborts an attempt because another request changed what it relies on: one with the
-// same key, or one about the same objects. The request is then looked up again.
+// same key, or one about the same objects. The next attempt looks up the key and reads everything
+// again.
 var errOvertaken = errors.New("other requests interfered with each of many attempts: repeat this one with its key")
 
 // maxAttempts is the number of attempts after which a request fails. Even many concurrent callers
@@ -156,8 +158,10 @@ func untilSettled(attempt func() error) (err error) {
 	return err
 }
 
-// attempt executes the request, or returns errOvertaken. A prompt request commits first. If that
-// fails with errOvertaken, the next attempt looks the key up.
+// attempt executes the request, or returns errOvertaken if it must be attempted again. The first
+// attempt of a request with decidesFirst commits at once, without a lookup. If that fails with
+// errOvertaken, the next attempt looks the key up. Every other attempt looks the key up, and then
+// asks and commits part by part.
 func (p *protocol) attempt(ctx context.Context) error {
 	defer p.steps.forget()
 	if p.decidesFirst {
@@ -180,8 +184,8 @@ func (p *protocol) attempt(ctx context.Context) error {
 	return nil
 }
 
-// lookUp reads how far the request has come. If no part of it is settled, it also reads what the
-// request means.
+// lookUp reads the progress of the request. If parts of it are settled, it reads their outcome.
+// Otherwise it reads what the request means.
 func (p *protocol) lookUp(s *state.State) error {
 	st, err := ProgressOf(s, p.key, p.id)
 	if err != nil {
@@ -193,14 +197,15 @@ func (p *protocol) lookUp(s *state.State) error {
 	return p.steps.assessNew(s)
 }
 
-// start sets the state that the request is decided by: how far it has come, the clock and the last
-// event.
+// start sets the state that the request is decided by: the progress st, the clock and the last
+// event of s.
 func (p *protocol) start(s *state.State, st Progress) {
 	p.progress, p.panel.Through = st, st.Through
 	p.at, p.asOf = s.Clock, s.Counters.Events
 }
 
-// propose has the next part decided in a transaction, and returns when it is durable.
+// propose passes the next part to the engine, which decides it in a transaction, and returns when
+// it is durable. It then counts the part in the progress. p.end.Final says whether it was the last.
 func (p *protocol) propose(ctx context.Context, proposal engine.Proposal) error {
 	p.proposal = proposal
 	p.proposal.Decide = p.decideNext
@@ -212,8 +217,9 @@ func (p *protocol) propose(ctx context.Context, proposal engine.Proposal) error 
 	return nil
 }
 
-// decideNext decides the next part in the transaction. It returns errOvertaken if another call has
-// settled a part since the key was looked up.
+// decideNext prepares the event that settles the next part, p.end, and lets the step decide return
+// the changes. It runs in the transaction. It returns errOvertaken if another call has settled a
+// part since the key was looked up.
 func (p *protocol) decideNext(s *state.State) ([]event.Change, error) {
 	st, err := ProgressOf(s, p.key, p.id)
 	if err != nil {
@@ -222,7 +228,7 @@ func (p *protocol) decideNext(s *state.State) ([]event.Change, error) {
 	if st.parts != p.progress.parts {
 		return nil, errOvertaken
 	}
-	if p.decidesFirst {
+	if p.decidesFirst { // there was no lookup
 		p.start(s, st)
 	}
 	if p.end = &p.firstEnd; st.parts > 0 {
@@ -238,9 +244,10 @@ func (p *protocol) decideNext(s *state.State) ([]event.Change, error) {
 	return p.steps.decide(s)
 }
 
-// askFor asks the host for true values in batches, and calls use for each batch. It records values
-// that do not fit in p.faults. An error that [rules.Later] accepts does not end the batches,
-// because such a source needs all names first. It is returned at the end.
+// askFor asks the host for true values in batches, and calls use for each batch with the names and
+// the indexes of the values. Values that cannot be used are [rules.NoTruth], and noted in p.faults.
+// If a source needs all names first ([errs.ErrTruthLater]), the other batches are requested too,
+// and that error is returned at the end.
 func (p *protocol) askFor(ctx context.Context, needs rules.TruthRequest, use func([]string, []int32)) error {
 	var later rules.Later
 	for some := range needs.Batches() {
@@ -265,15 +272,16 @@ func (p *protocol) checkTruth(q *event.Question, c *state.Chain, name string, tr
 	return nil
 }
 
-// refuse returns the error of a request that is refused because of these objects.
+// refuse returns the error of a request that is refused because of these objects. It keeps, for the
+// alternative, which of them have no usable true value.
 func (p *protocol) refuse(refused RefusalList) error {
 	p.withoutTruth = refused.WithoutTruth
 	return p.Refuse(p.key, p.buyer, p.question, p.epsilon, &refused, &p.faults)
 }
 
-// Refuse returns the error of a request that is refused because of some objects. It defers the line
-// in the host's log and the call of the observer to [callback.Report], which runs when the request
-// ends.
+// Refuse returns the error of a request about q that is refused because of some objects, at least
+// one of them listed. buyer is "" if the request is not an order. The line in the host's log and
+// the call of the observer are deferred to [callback.Report], which runs when the request ends.
 func (e *Executor) Refuse(
 	key, buyer string, q *event.Question, epsilon privacy.Epsilon, refused *RefusalList, faults *rules.TruthFaults,
 ) error {
@@ -293,14 +301,15 @@ func (e *Executor) Refuse(
 	})
 }
 
-// once is a request of at most one change.
+// once is a request with at most one change.
 type once struct {
 	protocol
 	change func(*state.State) (event.Change, error)
 }
 
-// Once executes a request of at most one change. decide returns the change, or nil if there is none
-// to record. object is the object that the request names, or "" if it names none.
+// Once executes a request with at most one change. decide returns the change, or nil if there is
+// nothing to record. It runs in a transaction, and again if the first is not committed. object is
+// the object that the request names, or "" if it names none.
 func (e *Executor) Once(
 	ctx context.Context, key, object string, id event.Identity, decide func(*state.State) (event.Change, error),
 ) error {
@@ -315,7 +324,7 @@ func (e *Executor) Once(
 	return o.run(ctx)
 }
 
-// decide returns the change, if there is one, and the event that settles the request.
+// decide returns the change, if there is one, and then the event that settles the request.
 func (o *once) decide(s *state.State) ([]event.Change, error) {
 	c, err := o.change(s)
 	if err != nil || c == nil {

@@ -18,13 +18,14 @@ const (
 	termsBytes = 8
 )
 
-// quotedObjects hashes the objects of a quote, including the refused ones, and their policies.
+// quotedObjects hashes the objects of a quote, including the refused ones, and separately their
+// policies.
 type quotedObjects struct{ names, policies hash.Hash }
 
-// newQuotedObjects returns a quotedPeople without objects.
+// newQuotedObjects returns a quotedObjects without objects.
 func newQuotedObjects() *quotedObjects { return &quotedObjects{sha256.New(), sha256.New()} }
 
-// add adds an object and the number of its policy.
+// add adds an object to both hashes, and the number of its policy to the second.
 func (p *quotedObjects) add(name string, policy uint32) {
 	e := wire.Encoder{Buf: make([]byte, 0, 64)}
 	e.Text(name)
@@ -33,13 +34,13 @@ func (p *quotedObjects) add(name string, policy uint32) {
 	_, _ = p.policies.Write(e.Buf)
 }
 
-// quotedOffer hashes what a quote offers of each object.
+// quotedOffer hashes what a quote offers of each object: a price, or nothing.
 type quotedOffer struct {
 	sum hash.Hash
 	e   *wire.Encoder
 }
 
-// newQuotedOffer returns the offer of a ledger to a buyer, without objects.
+// newQuotedOffer returns the offer of a ledger to a buyer for a question at an ε, without objects.
 func newQuotedOffer(ledger [16]byte, buyer string, question uint32, epsilon privacy.Epsilon) *quotedOffer {
 	o := &quotedOffer{sha256.New(), wire.NewDigest("quote")}
 	o.e.Raw(ledger[:])
@@ -58,8 +59,8 @@ func (o *quotedOffer) sells(name string, price uint64) {
 	o.write()
 }
 
-// refuses adds an object that is refused. The reason is not hashed, because the buyer has the ID
-// and may not learn the reason from it.
+// refuses adds an object that is refused. The reason is not hashed: the buyer has the ID, and could
+// try which reason gives it.
 func (o *quotedOffer) refuses(name string) {
 	o.e.Flag(false)
 	o.e.Text(name)
@@ -72,20 +73,23 @@ func (o *quotedOffer) write() {
 	o.e.Buf = o.e.Buf[:0]
 }
 
-// id returns the ID of the quote that makes this offer about these objects.
+// id returns the ID of the quote that makes this offer about these objects, in hexadecimal digits.
 func (o *quotedOffer) id(objects *quotedObjects) string {
 	offer, names := o.sum.Sum(nil)[:offerBytes], objects.names.Sum(nil)[:namesBytes]
 	return hex.EncodeToString(slices.Concat(offer, names, objects.policies.Sum(nil)[:termsBytes]))
 }
 
-// areSameOffer reports whether two quote IDs are of the same offer.
+// areSameOffer reports whether two quote IDs are of the same offer: their first part is equal. An
+// ID of the buyer may be shorter than that.
 func areSameOffer(id, other string) bool {
 	return id[:min(len(id), 2*offerBytes)] == other[:min(len(other), 2*offerBytes)]
 }
 
 // areUnderOtherTerms reports whether two quote IDs are about the same objects under different
-// policies.
+// policies: their second part is equal, and their third is not.
 func areUnderOtherTerms(id, other string) bool {
+	// In an ID, a byte is two hexadecimal digits: offer and terms are where the second and the
+	// third part begin.
 	const offer, all = 2 * offerBytes, 2 * (offerBytes + namesBytes + termsBytes)
 	const terms = offer + 2*namesBytes
 	return len(id) == all && len(other) == all && id[offer:terms] == other[offer:terms] && id[terms:] != other[terms:]

@@ -12,7 +12,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Raise executes a request for the responses of many objects.
+// Raise executes a request for the responses of many objects at one ε. If it is refused, the error
+// says what is possible instead.
 func (e *Executor) Raise(ctx context.Context, request api.RaiseRequest) (out api.RaiseResult, err error) {
 	sorted, err := event.CheckAsked(request.Objects, request.All, math.MaxInt)
 	if err != nil {
@@ -35,8 +36,8 @@ func (e *Executor) Raise(ctx context.Context, request api.RaiseRequest) (out api
 	return out, nil
 }
 
-// execute executes the request and then removes its hold, so that an alternative is computed
-// without the hold.
+// execute executes the request and then removes its hold, if it has one, so that an alternative is
+// computed without the hold.
 func (r *raise) execute(ctx context.Context) error {
 	defer func() { r.Rules.Holds.Remove(r.draw.hold) }()
 	return r.run(ctx)
@@ -47,20 +48,21 @@ type raise struct {
 	bulk
 	draw        drawing
 	partial     bool
-	firstPart   *prechecked // the first part, if it was read in the snapshot of the key
+	firstPart   *prechecked // the objects of a request with a single part, read in the snapshot of the lookup; or nil
 	firstUnkept string      // the first object whose true value was not kept, or ""
 }
 
 // prechecked is what is known of up to [state.PartSize] objects before anything is written.
 type prechecked struct {
-	objects int
+	objects int                // number of objects
 	needs   rules.TruthRequest // objects that need their true value
 	refused []api.Refusal
-	end     string
-	last    bool
+	end     string // the last of the objects
+	last    bool   // no further object follows
 }
 
-// assessNew reads the objects of a request that has a single part.
+// assessNew reads the objects of a request that has a single part into r.firstPart, which spares
+// another snapshot.
 func (r *raise) assessNew(s *state.State) error {
 	r.outcome, r.firstPart = Outcome{}, nil
 	if r.isPart() {
@@ -70,8 +72,9 @@ func (r *raise) assessNew(s *state.State) error {
 	return r.readPart(s, r.firstPart)
 }
 
-// Precheck reads all objects of the panel and asks the host for the true values that draws will
-// need. It refuses a request that is not partial if any object is refused.
+// Precheck reads all objects of the panel after an object, and asks the host for the true values
+// that draws will need. It returns the number of these objects. It refuses a request that is not
+// partial if any object is refused. The panel is that of r.
 func (r *raise) Precheck(ctx context.Context, _ Panel, after string) (total int, err error) {
 	r.firstUnkept = ""
 	if err := r.holdBudget(ctx); err != nil {
@@ -111,7 +114,7 @@ func (r *raise) Precheck(ctx context.Context, _ Panel, after string) (total int,
 
 // holdBudget keeps other requests from taking budget that this request relies on, from before it
 // reads until it ends. A request of one part needs no hold, because it reads and draws in one
-// transaction. A partial request has none either.
+// transaction. A partial request has none, because it may leave objects out.
 func (r *raise) holdBudget(ctx context.Context) error {
 	if r.draw.hold != nil || r.partial || !r.panel.All && len(r.panel.Names) <= state.PartSize {
 		return nil
@@ -124,7 +127,8 @@ func (r *raise) holdBudget(ctx context.Context) error {
 	return err
 }
 
-// precheck reads the part after an object, without true values.
+// precheck reads the part after an object, without true values. The first part may have been read
+// already.
 func (r *raise) precheck(ctx context.Context, after string) (prechecked, error) {
 	if p := r.firstPart; p != nil {
 		r.firstPart = nil
@@ -138,7 +142,7 @@ func (r *raise) precheck(ctx context.Context, after string) (prechecked, error) 
 	return p, err
 }
 
-// readPart reads the objects after p.end into p.
+// readPart reads the part after the object p.end into p, and moves p.end to its last object.
 func (r *raise) readPart(s *state.State, p *prechecked) error {
 	some, last, err := r.panel.After(s, p.end, state.PartSize)
 	if err != nil {
@@ -169,15 +173,17 @@ func (r *raise) readPart(s *state.State, p *prechecked) error {
 	return nil
 }
 
-// Truths asks the host for the true values of the next part, if Precheck did not keep them. If an
-// object needs a true value only when its part is decided, the rest of the request is read again.
-// That happens only if budget was freed in between.
+// Truths asks the host for the true values of the next part, unless Precheck has kept them.
+// Precheck did not keep those from r.firstUnkept on.
+//
+// If an object needs a true value only when its part is decided, the rest of the request is read
+// again. That happens only if budget was freed in between.
 func (r *raise) Truths(ctx context.Context, after string) error {
 	if r.firstUnkept == "" {
 		return nil
 	}
 	p, err := r.precheck(ctx, after)
-	if err != nil || p.end < r.firstUnkept {
+	if err != nil || p.end < r.firstUnkept { // all values of this part are kept
 		return err
 	}
 	r.trueValues.Forget()
@@ -185,8 +191,8 @@ func (r *raise) Truths(ctx context.Context, after string) error {
 	return err
 }
 
-// askPart asks the host for the true values of objects that need one. It returns the refusals of
-// the objects that have none.
+// askPart asks the host for the true values of the objects in p that need one. It keeps them, up to
+// about r.MaxTrueValues. It returns the refusals of the objects without a usable one.
 func (r *raise) askPart(ctx context.Context, p prechecked) (missing []api.Refusal, err error) {
 	if len(p.needs.Names) == 0 {
 		return nil, nil
@@ -213,11 +219,12 @@ func (r *raise) askPart(ctx context.Context, p prechecked) (missing []api.Refusa
 	return r.draw.refuseAllWithoutTruth(ctx, withoutTruth)
 }
 
-// Decide draws for one part, and records each response before it reads the next object.
+// Decide draws for one part, and records each response before it reads the next object. If an
+// object is refused and the request is not partial, it returns the error of a refused request.
 func (r *raise) Decide(s *state.State, names []string) (Part, error) {
 	p := Part{Question: r.question.Number}
 	for i, name := range names {
-		s.EventsAhead = len(names) - i + 1
+		s.EventsAhead = len(names) - i + 1 // one for each object left, and one that settles the part
 		refusal, err := r.draw.answer(s, name, &p.Counts)
 		if err != nil {
 			return p, err

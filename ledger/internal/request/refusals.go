@@ -12,15 +12,15 @@ import (
 // RefusalList has the refusals of a request. It lists the first ones and counts the others. The
 // zero value is empty.
 type RefusalList struct {
-	Listed   []api.Refusal // the first refusals, at most Most
+	Listed   []api.Refusal // the first refusals, at most MaxListed
 	Unlisted int           // number of the other refusals
-	// MaxListed is the largest number of listed refusals; 0 means [MaxListed]. A partial request
-	// lists all refusals of a transaction, because they are recorded.
+	// MaxListed is the largest number of listed refusals; 0 means the constant [MaxListed]. A
+	// partial request lists all refusals of a transaction, because they are recorded.
 	MaxListed int
 	// WithoutTruth are the objects refused because the host has no true value of them, including
 	// objects that are not listed.
 	WithoutTruth []string
-	sums         []api.RefusalSum
+	sums         []api.RefusalSum // by reason, the most frequent first
 }
 
 // Refusals returns a list of these refusals.
@@ -29,8 +29,8 @@ func Refusals(all ...api.Refusal) (r RefusalList) {
 	return r
 }
 
-// NewRefusals returns an empty list for a request. The list for a partial request holds every
-// refusal, because they are recorded.
+// NewRefusals returns an empty list for a request. For a partial request, it lists up to
+// [api.MaxPanel] refusals, because all refusals of a transaction are recorded.
 func NewRefusals(partial bool) (r RefusalList) {
 	if partial {
 		r.MaxListed = api.MaxPanel
@@ -38,7 +38,7 @@ func NewRefusals(partial bool) (r RefusalList) {
 	return r
 }
 
-// Add adds refusals.
+// Add adds refusals. It lists them as long as there is capacity, and counts all of them.
 func (r *RefusalList) Add(more ...api.Refusal) {
 	most := r.MaxListed
 	if most == 0 {
@@ -55,7 +55,7 @@ func (r *RefusalList) Add(more ...api.Refusal) {
 	}
 }
 
-// Count returns the number of refusals.
+// Count returns the number of refusals, listed or not.
 func (r *RefusalList) Count() int { return len(r.Listed) + r.Unlisted }
 
 // Sums returns the number of refusals for each reason, the most frequent reason first.
@@ -70,7 +70,8 @@ func (r *RefusalList) ByReason() map[api.Reason]uint64 {
 	return all
 }
 
-// Lowest returns the lowest of epsilon and of the largest ε that each refused object can have.
+// Lowest returns the lowest of epsilon and of the largest ε that each refused object could have
+// instead. It returns 0 if an object can have none.
 func (r *RefusalList) Lowest(epsilon privacy.Epsilon) privacy.Epsilon {
 	for _, sum := range r.sums {
 		epsilon = state.Lower(epsilon, sum.Largest)
@@ -78,7 +79,7 @@ func (r *RefusalList) Lowest(epsilon privacy.Epsilon) privacy.Epsilon {
 	return epsilon
 }
 
-// Error returns the error of a request about q that has these refusals. It lists the first
+// Error returns the error of a request about q that has these refusals. The error lists the first
 // [MaxListed].
 func (r *RefusalList) Error(q *event.Question) *api.RefusedError {
 	n := min(len(r.Listed), MaxListed)

@@ -14,7 +14,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Release executes a request for the response of one object.
+// Release executes a request for the response of one object. If it is refused, the error says what
+// is possible instead.
 func (e *Executor) Release(ctx context.Context, r api.ReleaseRequest) (api.Response, error) {
 	rl := &release{name: [1]string{r.Object}}
 	if err := rl.prepare(ctx, e, r); err != nil {
@@ -35,16 +36,16 @@ type release struct {
 	protocol
 	drawing
 	name       [1]string             // the object
-	valueIndex [1]int32              // index of the true value, if the release is prompt
+	valueIndex [1]int32              // index of the true value, if the release decides first
 	verdict    event.Verdict         // what the release means for the object
-	binding    [1]state.TruthBinding // what the chain of the object is bound to
-	decided    bool                  // this call has decided the release
+	binding    [1]state.TruthBinding // the binding of the object's chain to its true value
+	decided    bool                  // this call has decided the release, and has its level
 	changes    [1]event.Change       // the event that settles the release
 }
 
-// prepare checks the request. If the request has a valid true value, it is decided before its key
-// is looked up. With a truth key the lookup comes first. A changed value must take the same steps
-// there as a missing one.
+// prepare checks the request. If the request has a valid true value and there is no truth key, it
+// is decided before its key is looked up. With a truth key, a changed value must take the same
+// steps as a missing one, so the lookup comes first.
 func (rl *release) prepare(ctx context.Context, e *Executor, r api.ReleaseRequest) error {
 	if err := event.CheckName("object", r.Object); err != nil {
 		return err
@@ -68,7 +69,8 @@ func (rl *release) prepare(ctx context.Context, e *Executor, r api.ReleaseReques
 	return nil
 }
 
-// assessNew reads what the request means for the object.
+// assessNew reads what the request means for the object, and returns the error of a refused
+// request.
 func (rl *release) assessNew(s *state.State) error {
 	var o rules.Subject
 	v, refusal, err := rl.assess(s, rl.name[0], rl.objectRequest(), &o)
@@ -79,7 +81,8 @@ func (rl *release) assessNew(s *state.State) error {
 	return err
 }
 
-// ask asks the host for the true value, if a response must be drawn.
+// ask asks the host for the true value, if a response must be drawn. It returns the error of a
+// refused request if the host has none that can be used.
 func (rl *release) ask(ctx context.Context) error {
 	if rl.verdict != event.Drawn {
 		return nil
@@ -100,9 +103,9 @@ func (rl *release) ask(ctx context.Context) error {
 	return rl.refuse(Refusals(refused...))
 }
 
-// commit decides the release. If a prompt release fails for any reason, commit checks whether the
-// key was settled before, even if ctx has ended. In that case it returns nil, and the recorded
-// response is returned.
+// commit decides the release. If a release that decides first fails, the key may have been settled
+// before. So commit then looks the key up, even if ctx has ended. If the key was settled, it
+// returns nil, and the caller reads the recorded response.
 func (rl *release) commit(ctx context.Context) error {
 	prompt := rl.decidesFirst
 	if prompt {
@@ -122,9 +125,10 @@ func (rl *release) commit(ctx context.Context) error {
 	return err
 }
 
-// decide records the response, unless it exists already.
+// decide records the response, unless it exists already, and returns the event that settles the
+// request.
 func (rl *release) decide(s *state.State) ([]event.Change, error) {
-	s.EventsAhead = 2
+	s.EventsAhead = 2 // the response, and the event that settles the request
 	refusal, err := rl.answer(s, rl.name[0], &rl.end.Counts)
 	switch {
 	case err != nil:
@@ -139,7 +143,8 @@ func (rl *release) decide(s *state.State) ([]event.Change, error) {
 	return rl.changes[:], nil
 }
 
-// readRecorded reads the response of a request that was settled earlier.
+// readRecorded reads the response of a request that was settled earlier into rl.level. It returns
+// [errs.ErrForgotten] if the object was forgotten since then.
 func (rl *release) readRecorded(s *state.State) error {
 	name := rl.name[0]
 	o, found, err := s.Object(name)

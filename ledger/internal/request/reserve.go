@@ -11,9 +11,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// Reserve executes a request to reserve an order, and returns the number of the reservation. A
-// small order is decided at once. A larger order is first assessed outside the transaction, so that
-// others do not wait for a refusal to be found.
+// Reserve executes a request to reserve an order, and returns the number of the reservation. An
+// order that names up to [state.PartSize] objects is decided at once. A larger order is first
+// assessed outside the transaction, so that others do not wait for a refusal to be found.
 func (e *Executor) Reserve(ctx context.Context, r api.ReserveRequest) (uint64, error) {
 	held := term{length: r.For, until: r.Until}
 	if err := held.check(); err != nil {
@@ -34,7 +34,8 @@ func (e *Executor) Reserve(ctx context.Context, r api.ReserveRequest) (uint64, e
 	return number, err
 }
 
-// reserve returns the events of the reservation.
+// reserve assesses the order in the transaction. It returns the events of the reservation, of its
+// objects and its refusals, and the event that settles the request.
 func (sl *selling) reserve(s *state.State) ([]event.Change, error) {
 	expires, err := sl.term.expires(s.Now)
 	if err != nil {
@@ -43,7 +44,7 @@ func (sl *selling) reserve(s *state.State) ([]event.Change, error) {
 	if expires.Year() > event.LastYear {
 		return nil, errs.Invalid("reservation expiry %v is after the year %d", expires, event.LastYear)
 	}
-	var under []uint32 // the policies of the objects that answer
+	var under []uint32 // by index in sl.lines: the policies of the objects that answer
 	note := func(o rules.Subject, _ *line) { under = append(under, o.Chain.Policy) }
 	if err := sl.assessPanel(s, s.Clock, note); err != nil {
 		return nil, err
@@ -61,7 +62,9 @@ func (sl *selling) reserve(s *state.State) ([]event.Change, error) {
 	return AppendSettled(changes, sl.question.Number, sl.refused.Listed, sl.end), nil
 }
 
-// readReservation reads the reservation that is captured into the trade.
+// readReservation reads the reservation that is captured, and sets the order of sl to its terms and
+// objects. Objects that were forgotten since are refused. If the capture is not partial, or no
+// other object is left, it returns the error of a refused request.
 func (sl *selling) readReservation(s *state.State) error {
 	r, err := OpenReservation(s, sl.Reserved)
 	if err != nil {
@@ -78,7 +81,8 @@ func (sl *selling) readReservation(s *state.State) error {
 	sl.Bid = rules.Bid{
 		Question: sl.question, Client: b.Name, Epsilon: r.Epsilon, Granted: r.Granted, Reserved: sl.Reserved,
 	}
-	var gone RefusalList
+	var gone RefusalList // the forgotten objects
+	// The event of the reservation is followed by one event for each of its objects.
 	for n := r.Event + 1; n <= r.Event+r.Objects; n++ {
 		ev, err := s.Event(n)
 		if err != nil {
@@ -118,9 +122,9 @@ func (e *Executor) Cancel(ctx context.Context, key string, reservation uint64) e
 	})
 }
 
-// OrderRefusals returns the refusals of an order, by its reservation and by its sale, sorted by the
-// names of the objects. Objects that were forgotten since then are not included. Every function
-// that reads a reservation or a sale uses it.
+// OrderRefusals returns the refusals of an order, first those of its reservation and then those of
+// its sale. If it has both, they are sorted by the names of the objects. Objects that were
+// forgotten since then are not included. Every function that reads a reservation or a sale uses it.
 func OrderRefusals(s *state.State, r state.Sale) (all []api.Refusal, err error) {
 	var ends []uint64 // the events that settled the requests
 	if r.Granted != 0 {
@@ -132,7 +136,7 @@ func OrderRefusals(s *state.State, r state.Sale) (all []api.Refusal, err error) 
 		if !ok {
 			return nil, errs.Corrupt(nil, "event %d is not a reservation", begun.Number)
 		}
-		ends = append(ends, r.Granted+c.Objects+c.Refused+1)
+		ends = append(ends, r.Granted+c.Objects+c.Refused+1) // after the events of the objects and of the refusals
 	}
 	if r.Status == state.SaleSold {
 		ends = append(ends, r.Last())
@@ -154,8 +158,8 @@ func OrderRefusals(s *state.State, r state.Sale) (all []api.Refusal, err error) 
 	return all, nil
 }
 
-// AsGranted is [Reservation] with the reservation as it was when it was granted: open, not captured
-// or cancelled.
+// AsGranted is [Reservation], but returns the reservation as it was when it was granted: open, not
+// captured or cancelled. Its expiry is set to a time just after the time of the log.
 func AsGranted(s *state.State, number uint64) (state.Sale, error) {
 	r, err := Reservation(s, number)
 	r.Status, r.Expires = state.SaleReserved, s.Now.Add(1)
@@ -172,25 +176,27 @@ func OpenReservation(s *state.State, number uint64) (state.Sale, error) {
 	return r, err
 }
 
-// ClosedReservation returns the error that describes why a reservation is not open at a time.
+// ClosedReservation returns the error that says why a reservation is not open at a time: it was
+// captured or cancelled, or has expired.
 func ClosedReservation(number uint64, r state.Sale, at time.Time) *api.ReservationError {
 	err := &api.ReservationError{Number: number, State: r.ReservationState(at)}
 	switch err.State {
 	case event.ReservationCaptured:
-		err.Sale = number
+		err.Sale = number // a captured reservation is a sale of the same number
 	case event.ReservationExpired:
 		err.Expires = r.Expires
 	}
 	return err
 }
 
-// term is how long a reservation is held: for a duration, or until a time.
+// term is how long a reservation is held: for a duration, or until a time. Exactly one field is
+// set.
 type term struct {
-	length time.Duration // from the time of the grant; or
+	length time.Duration // from the time of the grant
 	until  time.Time     // by the time of the log
 }
 
-// check returns an error if a term has both fields or none, or a year outside the range of the log.
+// check returns an error unless exactly one field is set, and the time is in the range of the log.
 // It runs before anything is read.
 func (r term) check() error {
 	switch {
@@ -203,7 +209,8 @@ func (r term) check() error {
 	return nil
 }
 
-// expires returns when a reservation that is granted now ends.
+// expires returns when a reservation that is granted now ends. It returns an error if that is not
+// in the future.
 func (r term) expires(now time.Time) (time.Time, error) {
 	if r.until.IsZero() {
 		return now.Add(r.length), nil

@@ -6,7 +6,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// ResponseOf returns a recorded level of an object as callers read it.
+// ResponseOf returns the response of a recorded level of an object in the form for callers.
 func ResponseOf(q *event.Question, object string, at state.Level) (api.Response, error) {
 	value, err := q.ResponseText(object, at.Epsilon, at.Response)
 	if err != nil {

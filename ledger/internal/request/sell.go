@@ -25,8 +25,8 @@ type limits struct {
 	partial  bool   // leave refused objects out
 }
 
-// Sell executes an order in one transaction. It returns the number of the sale, and the faults of
-// the true values.
+// Sell executes an order in one transaction. It returns the number of the sale, and which true
+// values could not be used.
 func (e *Executor) Sell(ctx context.Context, r api.SellRequest) (uint64, *rules.TruthFaults, error) {
 	sl := &selling{}
 	form, err := sl.setOrder(ctx, e, "sell", r.Key, r.Order, limits{r.QuoteID, r.MaxPrice, r.Partial})
@@ -37,7 +37,7 @@ func (e *Executor) Sell(ctx context.Context, r api.SellRequest) (uint64, *rules.
 	return sl.execute(ctx)
 }
 
-// Capture executes the order of a reservation. It returns the same as Sell.
+// Capture executes the order of a reservation, and returns what [Executor.Sell] returns.
 func (e *Executor) Capture(ctx context.Context, r api.CaptureRequest) (uint64, *rules.TruthFaults, error) {
 	sl := &selling{limits: limits{partial: r.Partial}}
 	if err := sl.begin(e, sl, r.Key); err != nil {
@@ -54,20 +54,20 @@ func (e *Executor) Capture(ctx context.Context, r api.CaptureRequest) (uint64, *
 // selling is a request to sell an order, to capture its reservation, or to reserve it.
 type selling struct {
 	trade
-	limits         limits
+	limits         limits             // the conditions of the buyer; for a capture, only partial is set
 	needs          rules.TruthRequest // objects that need a true value
 	bindings       []event.Change     // events that bind chains to their true values
 	unaryResponses []rrchain.Bits     // responses in unary encoding
 	sale           uint64             // number of the sale or reservation
-	term           term               // how long a reservation is held
+	term           term               // how long the order is held, if it is to be reserved
 
-	onProgress func(done, total int) // may be nil
-	report     func(done, total int) // calls progress from outside the commit
-	callerErr  func() error          // returns an error if the caller has stopped waiting
+	onProgress func(done, total int) // of the host; may be nil
+	report     func(done, total int) // passes progress to onProgress, which runs outside of the transaction
+	callerErr  func() error          // returns an error if the context of the caller has ended
 }
 
-// setOrder checks an order and prepares the request for it. It returns the first fields of the
-// request's canonical form.
+// setOrder checks an order and prepares the request for it. operation is "sell" or "reserve". It
+// returns the first fields of the request's canonical form, to which the caller adds others.
 func (sl *selling) setOrder(
 	ctx context.Context, e *Executor, operation, key string, o api.Order, m limits,
 ) (*event.Form, error) {
@@ -86,7 +86,8 @@ func (sl *selling) setOrder(
 	return f, nil
 }
 
-// execute runs the request and returns the number of the sale or reservation.
+// execute runs the request. It returns the number of the sale or reservation, and which true values
+// could not be used. If the order is refused, the error says what is possible instead.
 func (sl *selling) execute(ctx context.Context) (uint64, *rules.TruthFaults, error) {
 	if err := sl.run(ctx); err != nil {
 		return 0, nil, sl.alternative(ctx, err)
@@ -94,7 +95,8 @@ func (sl *selling) execute(ctx context.Context) (uint64, *rules.TruthFaults, err
 	return sl.sale, &sl.faults, nil
 }
 
-// readSettled reads which sale or reservation the request has created.
+// readSettled reads which sale or reservation the request has created. It returns an error for a
+// reservation that is not open any more.
 func (sl *selling) readSettled(s *state.State) (err error) {
 	if sl.sale, err = SettledSale(s, sl.progress.Last); err == nil && sl.isReservation {
 		_, err = OpenReservation(s, sl.sale)
@@ -102,7 +104,8 @@ func (sl *selling) readSettled(s *state.State) (err error) {
 	return err
 }
 
-// assessNew assesses the order without true values.
+// assessNew assesses the order without true values, and returns an error if it is refused or the
+// buyer does not accept the result.
 func (sl *selling) assessNew(s *state.State) error {
 	if sl.Reserved != 0 {
 		if err := sl.readReservation(s); err != nil {
@@ -127,8 +130,9 @@ func (sl *selling) addNeed(o rules.Subject, one *line) {
 	}
 }
 
-// ask asks the host for the true values that draws need. If some are missing, it assesses the order
-// again, which refuses the objects without one.
+// ask asks the host for the true values that draws need. If some cannot be used, it assesses the
+// order again, which refuses their objects. It returns an error if the buyer does not accept the
+// result.
 func (sl *selling) ask(ctx context.Context) error {
 	if sl.isReservation {
 		return nil
@@ -141,7 +145,7 @@ func (sl *selling) ask(ctx context.Context) error {
 	sl.wasAsked = true
 	if err == nil && lacking {
 		err = sl.Engine.View(ctx, func(s *state.State) error {
-			return sl.assessPanel(s, sl.at, func(rules.Subject, *line) {})
+			return sl.assessPanel(s, sl.at, func(rules.Subject, *line) {}) // the needs are known
 		})
 	}
 	if err != nil {
@@ -151,8 +155,8 @@ func (sl *selling) ask(ctx context.Context) error {
 	return sl.accept(sl.limits)
 }
 
-// commit executes the transaction. Unless the order is only reserved, it reports progress while the
-// transaction runs.
+// commit executes the transaction. A sale reports progress while the transaction runs, outside of
+// it. Its events are written by record.
 func (sl *selling) commit(ctx context.Context) error {
 	sl.lines = nil // all objects are assessed again in the transaction
 	if sl.isReservation {
@@ -164,7 +168,8 @@ func (sl *selling) commit(ctx context.Context) error {
 	})
 }
 
-// reportProgress reports progress. done is the number of objects that are drawn or, if recorded is
+// reportProgress reports how much of the transaction is done. Each object counts twice: when it is
+// drawn, and when it is recorded. done is the number of objects that are drawn or, if recorded is
 // set, recorded.
 func (sl *selling) reportProgress(recorded bool, done int) {
 	if recorded {
@@ -173,8 +178,9 @@ func (sl *selling) reportProgress(recorded bool, done int) {
 	sl.report(done, 2*len(sl.names))
 }
 
-// decide assesses all objects again in the transaction and draws the responses. The order can be
-// refused only here. record then writes the events.
+// decide assesses all objects again in the transaction and draws the responses. It returns no
+// events: record writes them afterwards. The order can be refused only here. A refusal takes
+// precedence over the error of a draw.
 func (sl *selling) decide(s *state.State) ([]event.Change, error) {
 	if sl.isReservation {
 		return sl.reserve(s)
@@ -194,11 +200,11 @@ func (sl *selling) decide(s *state.State) ([]event.Change, error) {
 	if sl.sum.price > math.MaxInt64-s.Counters.Revenue {
 		return nil, errs.Invalid("the ledger's revenue would exceed the largest amount that can be counted")
 	}
-	return nil, drawErr
+	return nil, drawErr // nil: record writes the events
 }
 
 // reassess assesses the order in the transaction. It also draws the responses, until a draw fails.
-// halted is the error of that draw, or nil.
+// drawErr is the error of that draw, or nil.
 func (sl *selling) reassess(s *state.State, at time.Time) (drawErr, err error) {
 	if err := sl.reset(s); err != nil {
 		return nil, err
@@ -212,13 +218,14 @@ func (sl *selling) reassess(s *state.State, at time.Time) (drawErr, err error) {
 			}
 		})
 	})
-	if errors.Is(err, errDecided) {
+	if errors.Is(err, errDecided) { // accept will refuse the order
 		err = nil
 	}
 	return drawErr, err
 }
 
-// respond draws the response of an object and stores it in its line.
+// respond draws the response of an object, or reads a recorded one, and stores it in its line. It
+// returns an error if the caller has stopped waiting.
 func (sl *selling) respond(s *state.State, o rules.Subject, one *line) error {
 	if err := sl.callerErr(); err != nil {
 		return err // nothing has happened yet
@@ -241,7 +248,7 @@ func (sl *selling) respond(s *state.State, o rules.Subject, one *line) error {
 	return nil
 }
 
-// response returns the response of a line.
+// response returns the response of a line, as respond has stored it.
 func (sl *selling) response(one line) event.Response {
 	if sl.unaryResponses != nil {
 		return event.Response{Value: event.Value{Bits: sl.unaryResponses[one.value]}, Method: one.method}
@@ -249,11 +256,13 @@ func (sl *selling) response(one line) event.Response {
 	return event.Response{Value: event.Value{Index: int(one.value)}, Method: one.method}
 }
 
-// record writes the events of the sale.
+// record writes the events of the sale: the name of a new buyer, the bindings, the sale, its
+// objects, the refusals, and the settlement of the request. It runs in the transaction after
+// decide.
 func (sl *selling) record(s *state.State) error {
 	named, d := sl.deal(s)
 	if sl.Reserved != 0 {
-		d.Sale = sl.Reserved
+		d.Sale = sl.Reserved // a captured reservation keeps its number
 	}
 	for _, one := range sl.lines {
 		sl.end.Counts[one.verdict]++
@@ -281,11 +290,12 @@ func (sl *selling) recordBindings(s *state.State) error {
 	return err
 }
 
-// recordSold writes the events that hand out the responses.
+// recordSold writes the events that hand out the responses, part by part. page has capacity for a
+// whole part. So it is not moved while changes has pointers into it.
 func (sl *selling) recordSold(s *state.State) error {
 	capacity := min(len(sl.lines), state.PartSize)
 	page, changes := make([]event.Sold, 0, capacity), make([]event.Change, 0, capacity)
-	left := sl.lines
+	left := sl.lines // the lines that are not recorded yet
 	return sl.eachPart(func(from int, names []string) error {
 		defer sl.reportProgress(true, from+len(names))
 		page, changes = page[:0], changes[:0]
@@ -313,8 +323,8 @@ func (sl *selling) eachPart(visit func(from int, names []string) error) error {
 	return nil
 }
 
-// deal returns the terms of a sale or reservation under the next number. If the buyer is new, it
-// also returns the event that names it.
+// deal returns the terms of a sale or reservation under the next number. If the buyer is new to the
+// ledger, it also returns the event that names it. Otherwise there is no event.
 func (t *trade) deal(s *state.State) ([]event.Change, event.Deal) {
 	d := event.Deal{
 		Sale: s.Counters.Sales + 1, Buyer: t.Buyer, Question: t.question.Number, Epsilon: t.epsilon,
@@ -327,7 +337,8 @@ func (t *trade) deal(s *state.State) ([]event.Change, event.Deal) {
 	return []event.Change{&event.BuyerNamed{Number: d.Buyer, Name: t.buyer}}, d
 }
 
-// add adds the limits to the canonical form of a request.
+// add adds the limits to the canonical form of a request. An absent limit differs from every
+// present one.
 func (m limits) add(f *event.Form) {
 	if f.Field("QuoteID").Flag(m.quoteID != ""); m.quoteID != "" {
 		f.ObjectField("QuoteID").Text(m.quoteID) // an object field, because it has a digest of the objects
@@ -339,7 +350,7 @@ func (m limits) add(f *event.Form) {
 	f.Field("Partial").Flag(m.partial)
 }
 
-// checkRange returns an error if a limit is out of range.
+// checkRange returns an error if the price is negative or the quote ID is too long.
 func (m limits) checkRange() error {
 	if m.maxPrice != nil && *m.maxPrice < 0 {
 		return errs.Invalid("MaxPrice is %d: it must not be negative", *m.maxPrice)
@@ -350,8 +361,9 @@ func (m limits) checkRange() error {
 	return nil
 }
 
-// accept returns an error if the buyer does not agree to the trade as it was assessed: it has
-// refusals, another price or another quote.
+// accept returns an error if the buyer does not agree to the trade as it was assessed. A trade with
+// refusals that is not partial, or without objects, is refused. Another price above the limit, or
+// another quote than expected, gives a [*api.QuoteError].
 func (t *trade) accept(m limits) error {
 	if t.refused.Count() > 0 && !m.partial || t.sum.objects == 0 {
 		return t.refuse(t.refused)

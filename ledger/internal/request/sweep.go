@@ -15,7 +15,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Sweep executes a sweep. It also returns the faults of true values, by the number of the question.
+// Sweep executes a sweep: it draws the levels that policies have released by time. It also returns,
+// by the number of the question, which true values could not be used.
 func (e *Executor) Sweep(ctx context.Context, r api.AdvanceRequest) (Outcome, map[uint32]*rules.TruthFaults, error) {
 	sw := &sweep{trueValues: map[valueKey]int32{}, faultsOf: map[uint32]*rules.TruthFaults{}}
 	if err := sw.begin(e, sw, r.Key); err != nil {
@@ -35,13 +36,13 @@ func (e *Executor) Sweep(ctx context.Context, r api.AdvanceRequest) (Outcome, ma
 	return sw.outcome, sw.faultsOf, err
 }
 
-// sweep is a request for everything that policies have released. It handles one object after the
-// other, with the releases of all its questions in the order of their dates. They use up the cap of
-// the object in this order, however long they have waited.
+// sweep is a request to draw all levels that policies have released. It handles one object after
+// the other, with the releases of all its questions in the order of their dates. They use up the
+// cap of the object in this order, however long they have waited.
 type sweep struct {
 	bulk
 	trueValues map[valueKey]int32            // true values for the next part
-	faultsOf   map[uint32]*rules.TruthFaults // of all parts, by question
+	faultsOf   map[uint32]*rules.TruthFaults // the true values that could not be used in all parts, by question
 }
 
 // valueKey identifies a true value by its object and question.
@@ -50,21 +51,22 @@ type valueKey struct {
 	object   string
 }
 
-// forget overwrites the true values.
+// forget overwrites the true values when an attempt ends.
 func (sw *sweep) forget() {
 	sw.bulk.forget()
 	sw.forgetPart()
 }
 
-// forgetPart overwrites the true values of a part. The values for the next part are requested
-// later.
+// forgetPart forgets the true values of a part. Those for the next part are requested later, as of
+// a later event.
 func (sw *sweep) forgetPart() {
 	clear(sw.trueValues)
 	sw.asOf = 0
 }
 
-// Precheck counts the objects if the host wants progress reports. All parts use the time at which
-// the request was looked up, so that they do not depend on the duration of the sweep.
+// Precheck returns the number of objects if the host wants progress reports, and otherwise 0. It
+// refuses no object. All parts use the time at which the request was looked up, so that they do not
+// depend on the duration of the sweep.
 func (sw *sweep) Precheck(ctx context.Context, p Panel, after string) (total int, err error) {
 	if err := event.CheckTime(sw.at); err != nil || sw.onProgress == nil {
 		return 0, err
@@ -76,9 +78,9 @@ func (sw *sweep) Precheck(ctx context.Context, p Panel, after string) (total int
 	return total, err
 }
 
-// Truths asks the host for the true values of the next part. An object without a true value leaves
-// budget to its other questions, which may then need true values too. So it repeats until no value
-// is missing.
+// Truths asks the host for the true values of the next part. An object without one in a question
+// keeps budget for its other questions, which may then need true values too. So it repeats until no
+// value is missing.
 func (sw *sweep) Truths(ctx context.Context, after string) error {
 	sw.forgetPart()
 	for {
@@ -110,19 +112,19 @@ func (sw *sweep) Truths(ctx context.Context, after string) error {
 	}
 }
 
-// need is a batch of true values to request.
+// need is a list of true values to request for one question.
 type need struct {
 	question *event.Question
 	rules.TruthRequest
 }
 
-// needs returns the objects, by question, whose true values the next part needs and the host was
-// not asked for.
+// needs returns, by question, the objects of the next part whose true values are needed and were
+// not requested yet. The part begins after the object named after. It is empty if none are missing.
 func (sw *sweep) needs(ctx context.Context, after string) (needs map[uint32]*need, err error) {
 	needs = map[uint32]*need{}
 	err = sw.Engine.View(ctx, func(s *state.State) error {
 		if sw.asOf == 0 {
-			sw.asOf = s.Counters.Events
+			sw.asOf = s.Counters.Events // the first snapshot of the part
 		}
 		names, _, err := sw.panel.After(s, after, state.PartSize)
 		if err != nil {
@@ -153,7 +155,7 @@ func (sw *sweep) needs(ctx context.Context, after string) (needs map[uint32]*nee
 	return needs, err
 }
 
-// plan is what a sweep does with one object.
+// plan is what a sweep does with one object: the steps for all its chains.
 type plan struct {
 	object state.Object // with the spent budget after all steps
 	chains []planned    // sorted by the number of the question
@@ -164,27 +166,29 @@ type plan struct {
 type planned struct {
 	rules.Subject // as stored
 	question      *event.Question
-	after         state.Chain  // as after the steps, without responses
+	after         state.Chain  // the chain after the steps so far, without responses
 	steps         int          // number of steps of this chain
-	refusal       *api.Refusal // of the first step that is refused
+	refusal       *api.Refusal // of the first step that is refused; no further step follows it
 	needsTruth    bool         // a true value is needed that was not requested yet
 }
 
-// raise makes epsilon, which is above all other levels, the current level of c.after. It uses one
-// additional level without a response, which it replaces in each step.
+// raise makes epsilon, which is above all other levels, the current level of c.after. Only the
+// current level matters for the budget. So c.after has the stored levels and at most one more,
+// without a response, which each raise replaces.
 func (c *planned) raise(epsilon privacy.Epsilon) {
 	stored := len(c.Chain.Levels)
 	c.after.Levels = append(c.after.Levels[:stored], state.NewLevel(epsilon, event.Value{}, 0))
 }
 
-// pending returns how many entries the steps add to the chain, without the level that raise added.
+// pending returns how many entries the steps so far add to the chain, apart from the level that
+// c.after has already.
 func (c *planned) pending() int {
 	return (c.steps + len(c.Chain.Levels) - len(c.after.Levels)) * c.question.LevelEntries()
 }
 
 // step is a level to be recorded in one of the chains.
 type step struct {
-	chain   int
+	chain   int // index in plan.chains
 	epsilon privacy.Epsilon
 	verdict event.Verdict
 }
@@ -204,15 +208,16 @@ func (sw *sweep) plan(s *state.State, name string, at time.Time) (plan, error) {
 	return p, nil
 }
 
-// due is a level that a policy has released.
+// due is a level that a policy has released to a chain of a plan.
 type due struct {
-	chain int
-	at    time.Time
+	chain int       // index in plan.chains
+	at    time.Time // of the release
 	level privacy.Epsilon
 }
 
-// dueLevels returns the chains of an object that belong to the sweep, and all levels released to
-// them, in the order of their release dates.
+// dueLevels returns a plan without steps, for the chains of an object that belong to the sweep.
+// dues has all levels released to them by a time, also recorded ones, in the order of their release
+// dates.
 func (sw *sweep) dueLevels(s *state.State, name string, at time.Time) (p plan, dues []due, err error) {
 	numbers := []uint32{sw.panel.Question}
 	if sw.panel.Question == 0 {
@@ -245,7 +250,9 @@ func (sw *sweep) dueLevels(s *state.State, name string, at time.Time) (p plan, d
 	return p, dues, nil
 }
 
-// addStep adds a step to a plan if it is needed and the budgets allow it.
+// addStep adds a step to a plan if its level is not recorded yet and the budgets allow it. If they
+// do not, it sets the refusal of the chain. A draw is charged to p.object, so that later steps have
+// less budget.
 func (sw *sweep) addStep(s *state.State, p *plan, one due, at time.Time) error {
 	c := &p.chains[one.chain]
 	if c.refusal != nil {
@@ -276,8 +283,9 @@ func (sw *sweep) addStep(s *state.State, p *plan, one due, at time.Time) error {
 	return nil
 }
 
-// checkTrueValue returns a refusal if the host has no true value for a draw. If the host was not
-// asked yet, it marks the chain.
+// checkTrueValue returns a refusal if the host has no usable true value for a draw. If the host was
+// not asked yet, it sets c.needsTruth, and the draw is planned. It returns errOvertaken if the
+// value no longer fits the chain.
 func (sw *sweep) checkTrueValue(c *planned, epsilon privacy.Epsilon) (*api.Refusal, error) {
 	truth, known := sw.trueValues[valueKey{c.question.Number, c.Name}]
 	switch {
@@ -306,9 +314,10 @@ func (p *plan) level(question uint32) (epsilon privacy.Epsilon, known bool) {
 // many released levels would produce transactions of millions of events.
 const maxSteps = 4 * state.PartSize
 
-// Decide draws for one part.
+// Decide draws the released levels of the objects of one part. It ends the part early after about
+// [maxSteps] events.
 func (sw *sweep) Decide(s *state.State, names []string) (p Part, err error) {
-	var sum Outcome
+	var sum Outcome // only its results by question are used
 	for i, name := range names {
 		if len(p.Changes) > maxSteps {
 			p.Undecided = len(names) - i
@@ -334,7 +343,7 @@ func (sw *sweep) Decide(s *state.State, names []string) (p Part, err error) {
 	return p, nil
 }
 
-// count adds the result of a chain to those of its question.
+// count adds the result of a chain to those of its question: refused, raised or unchanged.
 func (c planned) count(one *event.SweptQuestion) {
 	switch {
 	case c.refusal != nil:
@@ -347,7 +356,9 @@ func (c planned) count(one *event.SweptQuestion) {
 	}
 }
 
-// executePlan executes the steps of one object and adds their events to p.
+// executePlan draws the responses of the steps of one object, and adds their events to p. It adds
+// each response to the chain in the plan, because the next draw depends on it. It returns
+// errOvertaken if a true value is missing.
 func (sw *sweep) executePlan(s *state.State, todo plan, p *Part) error {
 	for i := range todo.chains {
 		c := &todo.chains[i].Chain

@@ -26,7 +26,7 @@ func (e *Executor) Quote(ctx context.Context, o api.Order, listed bool) (api.Quo
 	var q api.Quote
 	err := e.Engine.View(ctx, func(s *state.State) error {
 		t.start(s, Progress{Through: s.Counters.Events})
-		if err := t.assessPanel(s, t.at, nil); err != nil {
+		if err := t.assessPanel(s, t.at, nil); err != nil { // nil: a quote keeps no lines
 			return err
 		}
 		q = t.quote()
@@ -35,7 +35,7 @@ func (e *Executor) Quote(ctx context.Context, o api.Order, listed bool) (api.Quo
 	})
 	if err == nil && t.refused.Count() > 0 && !listed {
 		refused := t.refused.Error(t.question)
-		_ = t.alternative(ctx, refused)
+		_ = t.alternative(ctx, refused) // returns refused, with the field Instead set
 		q.Instead, err = refused.Instead, ctx.Err()
 	}
 	if err != nil {
@@ -44,7 +44,8 @@ func (e *Executor) Quote(ctx context.Context, o api.Order, listed bool) (api.Quo
 	return q, nil
 }
 
-// Offered returns a deal as an offer with names.
+// Offered returns the terms of a sale or reservation, d, in the form for callers. n counts how the
+// responses are obtained, and buyer and question are the names.
 func (e *Executor) Offered(d event.Deal, n event.SaleTally, buyer, question string) api.Offer {
 	return api.Offer{
 		Buyer: buyer, Question: question, Epsilon: d.Epsilon, Price: int64(d.Price), Currency: e.Currency,
@@ -57,11 +58,11 @@ func (e *Executor) Offered(d event.Deal, n event.SaleTally, buyer, question stri
 type trade struct {
 	protocol
 	rules.Bid
-	names         []string // sorted names of the order; of an order for all, those that were read and are kept
-	stopAtRefusal bool
+	names         []string    // sorted names of the order; of an order for all, those that were read and are kept
+	stopAtRefusal bool        // the assessment may end at the first refusal
 	lines         []line      // objects that answer; empty if the order is refused, or if only sums are needed
 	sum           sums        // sums of the objects that answer
-	refused       RefusalList // the other objects
+	refused       RefusalList // the refusals of the other objects
 	// reservedPolicies has, for the capture of a reservation, the policy of each name by whose
 	// prices it was reserved.
 	reservedPolicies []uint32
@@ -74,7 +75,8 @@ type trade struct {
 	offer            *quotedOffer
 }
 
-// prepare checks the order and prepares the trade for it.
+// prepare checks the order and prepares the trade for it. It checks everything but the idempotency
+// key, which a quote does not have.
 func (t *trade) prepare(ctx context.Context, e *Executor, o api.Order) (err error) {
 	if err := event.CheckName("buyer", o.Buyer); err != nil {
 		return err
@@ -91,7 +93,8 @@ func (t *trade) prepare(ctx context.Context, e *Executor, o api.Order) (err erro
 	return t.question.CheckLevel(o.Epsilon)
 }
 
-// form returns the canonical form of a request, with the fields of the order.
+// form returns the canonical form of a request, with the fields of the order. operation is its
+// kind.
 func (t *trade) form(operation string) *event.Form {
 	f := event.NewForm(operation)
 	f.Field("Buyer").Text(t.buyer)
@@ -101,9 +104,9 @@ func (t *trade) form(operation string) *event.Form {
 	return f
 }
 
-// alternative adds to the error of a refused order what is possible instead. It adds nothing for a
-// reservation, which cannot be captured at a lower ε, nor for an order that stops at the first
-// refusal.
+// alternative adds to the error of a refused order what is possible instead, and reports the error
+// to the host. It adds nothing for the capture of a reservation, which cannot be for a lower ε. Nor
+// does it for an order that stops at the first refusal.
 func (t *trade) alternative(ctx context.Context, err error) error {
 	err = callback.Report(err)
 	if t.Reserved != 0 || t.stopAtRefusal {
@@ -121,7 +124,7 @@ type sums struct {
 	tally          event.SaleTally
 }
 
-// add adds a line.
+// add adds the line of an object that answers.
 func (n *sums) add(one *line) {
 	n.objects++
 	n.price += one.price
@@ -143,14 +146,16 @@ type line struct {
 	upgrade bool         // the buyer holds a lower level of this chain
 }
 
-// assessPanel reads the objects of the order part by part, and assesses each at a time. onLine is
-// as in assessPart.
+// assessPanel reads the objects of the order part by part, and assesses each by the ceilings of a
+// time. It sets the lines, sums and refusals of t. onLine is as in assessPart. A refusal is not an
+// error. If an order is too large for one transaction, all its objects are still counted, for the
+// error.
 func (t *trade) assessPanel(s *state.State, at time.Time, onLine func(x rules.Subject, one *line)) error {
 	p := Panel{Names: t.names, All: t.panel.All, Question: t.question.Number, Through: t.panel.Through}
 	if err := t.reset(s); err != nil {
 		return err
 	}
-	most := maxWork / t.question.Work()
+	most := maxWork / t.question.Work() // the largest number of objects in one transaction
 	count, after, size := 0, "", state.PartSize
 	if t.stopAtRefusal {
 		size = firstPart
@@ -190,7 +195,8 @@ func (t *trade) assessPanel(s *state.State, at time.Time, onLine func(x rules.Su
 // is small, because the refusal may be among them.
 const firstPart = 32
 
-// reset resets the results of the assessment.
+// reset resets the results of the assessment, and reads the number of the buyer again, which may
+// have been named since.
 func (t *trade) reset(s *state.State) (err error) {
 	t.lines, t.sum, t.refused = nil, sums{}, NewRefusals(t.partial)
 	if t.isQuote {
@@ -205,12 +211,13 @@ func (t *trade) newOffer() *quotedOffer {
 	return newQuotedOffer(t.ID, t.buyer, t.question.Number, t.epsilon)
 }
 
-// needsLines reports whether the lines are needed. They are not needed for a quote, or after a
+// needsLines reports whether lines and names are kept. They are not for a quote, and not after a
 // refusal of an order that is not partial.
 func (t *trade) needsLines() bool { return !t.countsOnly && (t.partial || t.refused.Count() == 0) }
 
-// assessPart assesses some objects. from is the index of the first of them among the names. It
-// calls onLine for each object that answers, with its line, if the lines are kept.
+// assessPart assesses some objects. from is the index of the first of them among the names of the
+// order. For each object that answers, it calls onLine with the object and its line, if lines are
+// kept. It returns errDecided if the order needs no further assessment.
 func (t *trade) assessPart(
 	s *state.State, from int, names []string, at time.Time, onLine func(subject rules.Subject, one *line),
 ) error {
@@ -240,7 +247,8 @@ func (t *trade) assessPart(
 	return nil
 }
 
-// leaveOut adds a refusal. It returns errDecided if the order needs no further assessment.
+// leaveOut adds a refusal. Unless the order is partial, it drops the lines, because the order is
+// refused. It returns errDecided if the order needs no further assessment.
 func (t *trade) leaveOut(r *api.Refusal) error {
 	t.refused.Add(*r)
 	if t.isQuote {
@@ -255,15 +263,15 @@ func (t *trade) leaveOut(r *api.Refusal) error {
 	return nil
 }
 
-// count adds the line of an object to the sums and to the offer.
+// count adds the line of an object to the sums and, for a quote, to the offer.
 func (t *trade) count(name string, one *line) {
 	if t.sum.add(one); t.isQuote {
 		t.offer.sells(name, one.price)
 	}
 }
 
-// assess returns the line of one object, with its price, or its refusal. place is the index of the
-// object among the names.
+// assess returns the line of one object, with its price, or its refusal. index is the index of the
+// object among the names. subject has the records of the object, as far as they were read.
 func (t *trade) assess(
 	s *state.State, index int, name string, at time.Time,
 ) (one line, subject rules.Subject, refusal *api.Refusal, err error) {
@@ -294,8 +302,8 @@ func (t *trade) assess(
 	return one, subject, nil, err
 }
 
-// checkTrueValue returns a refusal if the host has no true value of an object that needs one. It
-// returns errOvertaken if the host was not asked for it.
+// checkTrueValue returns a refusal if the host has no usable true value of an object that needs
+// one, or nil. It returns errOvertaken if the host was not asked for it.
 func (t *trade) checkTrueValue(subject *rules.Subject) (*api.Refusal, error) {
 	truth, asked := t.trueValues.Of(subject.Name)
 	switch {
@@ -307,8 +315,8 @@ func (t *trade) checkTrueValue(subject *rules.Subject) (*api.Refusal, error) {
 	return nil, nil
 }
 
-// priceOf returns the price of an object. For a reservation it is the price by the policy in force
-// when the object was reserved.
+// priceOf returns the price of an object. For the capture of a reservation it is the price by the
+// policy in force when the object was reserved. place is the index of the object among the names.
 func (t *trade) priceOf(s *state.State, place int, subject *rules.Subject) (price uint64, err error) {
 	p := subject.Policy
 	if t.Reserved != 0 {
@@ -319,7 +327,7 @@ func (t *trade) priceOf(s *state.State, place int, subject *rules.Subject) (pric
 	return rules.Due(p, &subject.Chain, t.Buyer, t.epsilon), nil
 }
 
-// requestFor returns the request for one object at a time.
+// requestFor returns the request for one object, by the ceilings of a time.
 func (t *trade) requestFor(subject *rules.Subject, at time.Time) rules.Request {
 	return rules.Request{
 		Question: t.question, Epsilon: t.epsilon, At: at, Buyer: t.Buyer,
@@ -341,7 +349,8 @@ func (t *trade) quote() api.Quote {
 	return q
 }
 
-// refusedWithoutTruth returns the refusals of objects that the host has no true value of.
+// refusedWithoutTruth returns the listed refusals of objects that the host has no usable true value
+// of.
 func (t *trade) refusedWithoutTruth() (missing RefusalList) {
 	for _, refusal := range t.refused.Listed {
 		if refusal.Reason == api.NoTruth {

@@ -11,8 +11,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Offer returns the [Offering] of an order for an object. It has the levels that exist in the
-// question and that the terms of the object sell to the buyer.
+// Offer returns the [Offering] of an order for an object. It finds the highest level, up to an ε,
+// that is in the question and that the object's terms sell to the buyer now. It does not consider
+// budgets. b.Listed must not be set.
 func (b *Bid) Offer(s *state.State, subject *Subject) Offering {
 	return func(most privacy.Epsilon) (privacy.Epsilon, error) {
 		for {
@@ -25,15 +26,15 @@ func (b *Bid) Offer(s *state.State, subject *Subject) Offering {
 			case err != nil || refusal == nil:
 				return level, err
 			case refusal.Reason != api.HoldersFull:
-				return b.highestHeld(subject, level), nil // true at all levels
+				return b.highestHeld(subject, level), nil // all levels are refused for this reason
 			}
-			most = state.Below(level) // other buyers hold it, so try the next lower level
+			most = state.Below(level) // other buyers hold this level, so try the next lower one
 		}
 	}
 }
 
-// highestHeld returns the highest level on offer, up to an ε, that the buyer already holds, or 0.
-// The buyer may have such a level again.
+// highestHeld returns the highest level, up to an ε, that the buyer holds already and that is still
+// on offer, or 0. The buyer may always have such a level again.
 func (b *Bid) highestHeld(subject *Subject, most privacy.Epsilon) privacy.Epsilon {
 	for _, at := range slices.Backward(subject.Chain.Levels) {
 		if !most.Less(at.Epsilon) && at.IsHeldBy(b.Buyer) && subject.Policy.Terms().Offers(at.Epsilon) {
@@ -58,7 +59,8 @@ type Bid struct {
 }
 
 // CheckSale returns why an enrolled object may not be sold to the buyer, without regard to its
-// budget, or nil if it may.
+// budget, or nil if it may. For the capture of a reservation, it is refused if the object has
+// withdrawn or has begun an epoch since the grant.
 func (b *Bid) CheckSale(s *state.State, subject *Subject) (*api.Refusal, error) {
 	if b.Reserved != 0 && subject.Object.Withdrawn > b.Granted {
 		return refuse(subject.Name, b.Epsilon, api.Withdrawn, event.RemedyNothing), nil // even if enrolled again
@@ -69,8 +71,10 @@ func (b *Bid) CheckSale(s *state.State, subject *Subject) (*api.Refusal, error) 
 	return b.checkTerms(s, subject, b.Epsilon)
 }
 
-// Due returns the price that a buyer pays for the response of a chain at an ε, by a policy. It is
-// in minor units of the currency.
+// Due returns the price that a buyer pays for the response of a chain at an ε, in minor units of
+// the currency. The policy p sets the price, and what the buyer has paid for lower levels is
+// deducted. The price is 0 for a policy without terms of sale. buyer is 0 for a buyer that holds no
+// level.
 func Due(p policy.Policy, c *state.Chain, buyer uint32, epsilon privacy.Epsilon) uint64 {
 	sale := p.Terms()
 	if sale == nil {
@@ -79,15 +83,17 @@ func Due(p policy.Policy, c *state.Chain, buyer uint32, epsilon privacy.Epsilon)
 	return uint64(sale.Upgrade(c.HeldBy(buyer), epsilon, int64(c.PaidBy(buyer))))
 }
 
-// Released returns the levels of a chain that time has released up to a time, in rising order, each
-// with the time of its release. It returns none for a policy with terms of sale, because its levels
-// are released by sales.
+// Released returns the levels of a question that a policy has released by time alone, up to and
+// including a time. They are in rising order, each with the time of its release. buyers is the
+// number of buyers of the chain. For a policy with terms of sale it returns none, because its
+// levels are released by sales.
 func Released(q *event.Question, p policy.Policy, buyers uint64, at time.Time) (levels []policy.Step) {
 	if p.Terms() != nil {
 		return nil
 	}
 	last := privacy.Epsilon{}
 	for _, one := range p.Releases(at, buyers) {
+		// Several ceilings may have the same level.
 		if level, found := q.LevelWithin(one.Ceiling); found && last.Less(level) {
 			levels = append(levels, policy.Step{At: one.At, Ceiling: level})
 			last = level
@@ -124,8 +130,8 @@ func (b *Bid) checkTerms(s *state.State, subject *Subject, epsilon privacy.Epsil
 	return r, nil
 }
 
-// Barrier returns why terms do not sell a level at an ε to a buyer at a time, without regard to the
-// budget. It returns "" if they do sell it. terms is nil for an object without terms of sale.
+// Barrier returns why terms do not sell a level at an ε to a buyer at a time, or "" if they do. It
+// does not consider budgets and other holders. terms is nil for an object without terms of sale.
 func Barrier(terms *policy.Terms, client string, epsilon privacy.Epsilon, at time.Time) api.Reason {
 	switch {
 	case terms == nil:
@@ -140,8 +146,9 @@ func Barrier(terms *policy.Terms, client string, epsilon privacy.Epsilon, at tim
 	return ""
 }
 
-// CheckHolders returns why no other buyer may hold the level at an ε, or nil if one may. Buyers
-// with a reservation of the level count as holders.
+// CheckHolders returns the refusal of an object if the buyer may not become one more holder of the
+// level at an ε, or nil if it may. most is the largest number of holders that the terms allow.
+// Buyers with a reservation of the level count as holders.
 func (b *Bid) CheckHolders(s *state.State, subject *Subject, epsilon privacy.Epsilon, most int) (*api.Refusal, error) {
 	recorded, _ := subject.Chain.At(epsilon)
 	reserving, err := Reserving(s, subject.Object, recorded, event.Deal{Buyer: b.Buyer, Question: b.Question.Number,
@@ -157,8 +164,9 @@ func (b *Bid) CheckHolders(s *state.State, subject *Subject, epsilon privacy.Eps
 	return refusal, nil
 }
 
-// Reserving returns the number of buyers that have reserved a level of an object and do not hold it
-// yet. The level and the buyer that is not counted are those of a deal.
+// Reserving returns the number of buyers that have reserved a level of an object at a time and do
+// not hold it yet. of has the question and the ε of the level, and the buyer that is not counted.
+// recorded is the level, or the zero value if it is not recorded.
 func Reserving(s *state.State, o state.Object, recorded state.Level, of event.Deal, at time.Time) (int, error) {
 	others := map[uint32]bool{}
 	for _, number := range o.Held {
@@ -174,7 +182,8 @@ func Reserving(s *state.State, o state.Object, recorded state.Level, of event.De
 	return len(others), nil
 }
 
-// MethodOf returns how the response of a chain at an ε is obtained.
+// MethodOf returns how the response of a chain at an ε is obtained: by resale if it is recorded,
+// and else by raise, degradation or insertion.
 func MethodOf(c state.Chain, epsilon privacy.Epsilon) event.Method {
 	at, recorded := state.FindLevel(c.Levels, epsilon)
 	if recorded {

@@ -21,15 +21,15 @@ type Request struct {
 	// IsReservation is set if the request is for a reservation, which adds one to those of the
 	// object.
 	IsReservation bool
-	Pending       int // entries that the request adds to the chain before this level
+	Pending       int // entries that earlier steps of the same request add to the chain
 	// Level returns the ε that the object's chain in another question will have, if the request is
 	// also about that question. It is nil if the request is about one question.
 	Level func(question uint32) (privacy.Epsilon, bool)
 }
 
-// Earlier returns the earlier of two times. A decision uses the earlier of the time of the
-// assessment and the current clock. If the clock has gone back since, the assessment does not hold.
-// A later time may allow more, but would need true values that were not requested.
+// Earlier returns the earlier of two times. A decision uses the earlier of the time at which it was
+// assessed and the current clock. If the clock has gone back since, less may be allowed now. If it
+// has gone on, more may be allowed, but that would need true values that were not requested.
 func Earlier(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
@@ -47,8 +47,10 @@ func Latest(first time.Time, others ...time.Time) time.Time {
 	return first
 }
 
-// Assess decides what a request means for an object, from its budgets and recorded levels. It does
-// not use the true value, so that a refusal reveals nothing about it.
+// Assess decides what a request means for an object, from its budgets and recorded levels. The
+// verdict is [event.Reused] for a recorded level, and [event.Derived] for another level below the
+// current one. It is [event.Drawn] for a level above the current one, and has no meaning with a
+// refusal. Assess does not use the true value, so that a refusal reveals nothing about it.
 func (l *Rules) Assess(s *state.State, subject *Subject, req Request) (event.Verdict, *api.Refusal, error) {
 	if refusal, err := l.checkFull(s, subject, &req); err != nil || refusal != nil {
 		return event.Drawn, refusal, err
@@ -70,36 +72,39 @@ func (l *Rules) Assess(s *state.State, subject *Subject, req Request) (event.Ver
 	return event.Drawn, refusal, err
 }
 
-// lacksNoiseKey reports whether no response can be drawn for a chain because the host did not give
-// its noise key. A read-only ledger needs no keys: its quotes are those of a ledger that has them.
+// lacksNoiseKey reports whether no new response is possible for a chain that began with a noise
+// key, because the host did not give that key. A read-only ledger needs no keys: its quotes are
+// those of a ledger that has them.
 func (l *Rules) lacksNoiseKey(c state.Chain) bool { return !l.ReadOnly && l.Noise.lacks(c) }
 
-// Charge is what a request would add to the spent budget of an object in a question.
+// Charge is a request with what it would add to the spent budget of an object in a question.
 type Charge struct {
 	Request
 	Cost  privacy.Epsilon // the ε to be charged
-	After privacy.Epsilon // the ε of the highest level of the chain afterwards
+	After privacy.Epsilon // the ε of the highest level of the chain after the request
 }
 
 // Headroom is the remaining budget of an object.
 type Headroom struct {
 	Ceiling, Spent   privacy.Epsilon // of the chain
-	Free, Left       privacy.Epsilon // remaining under the ceiling: without holds of other requests, and after them
-	CapFree, CapLeft privacy.Epsilon // the same under the cap of the object
+	Free, Left       privacy.Epsilon // left under the ceiling: without regard to what other requests hold, and after it
+	CapFree, CapLeft privacy.Epsilon // the same for the cap of the object
 }
 
-// Most returns the largest ε that can be charged.
+// Most returns the largest ε that can be charged: the lower of what the ceiling and the cap leave
+// after all holds.
 func (h Headroom) Most() privacy.Epsilon { return state.Lower(h.Left, h.CapLeft) }
 
-// HeadroomOf returns the remaining budget of an object at a time, for a chain with a number of
-// buyers, after what other requests hold. Both the requests and the checks of the fold compute it
-// here.
+// HeadroomOf returns the remaining budget of an object at a time, after what other requests hold.
+// buyers is the number of buyers by which the policy sets the ceiling of the chain. Both the
+// requests and the checks of the fold compute it here.
 func HeadroomOf(subject *Subject, at time.Time, buyers uint64, held Held) (h Headroom) {
 	h.Spent, h.Ceiling = subject.Chain.Spent(), subject.Policy.Ceiling(at, buyers)
 	h.Free = state.Minus(h.Ceiling, h.Spent)
-	// Budget held by the host's raises and by known buyers must remain even if no other buyer
-	// comes. Budget held by a new buyer must remain with the share that this buyer unlocks, even if
-	// other orders are not executed.
+	// Each new buyer raises the ceiling by a share. What the host's raises and known buyers hold
+	// (held.plain) must remain even if no other buyer comes. What a new buyer holds (held.shares)
+	// must remain under the ceiling with the share of this one buyer, because other orders may
+	// never be executed.
 	h.Left = state.Minus(h.Free, held.plain)
 	if !held.shares.IsZero() {
 		shared := state.Minus(subject.Policy.Ceiling(at, buyers+1), h.Spent)
@@ -110,8 +115,9 @@ func HeadroomOf(subject *Subject, at time.Time, buyers uint64, held Held) (h Hea
 	return h
 }
 
-// Headroom returns the remaining budget of an object, as it would be if the charge were granted.
-// Budget held by reservations and by these holds counts as spent.
+// Headroom returns the remaining budget of an object for a charge. Budget that reservations and
+// these holds keep for other requests, on all chains as they would be after the charge, counts as
+// spent.
 func (c *Charge) Headroom(s *state.State, subject *Subject, holds []*Hold) (h Headroom, err error) {
 	held, err := heldByOthers(s, subject, c, holds)
 	if err != nil {
@@ -124,17 +130,20 @@ func (c *Charge) Headroom(s *state.State, subject *Subject, holds []*Hold) (h He
 	return HeadroomOf(subject, c.At, buyers, held), nil
 }
 
-// CheckBudget returns why a charge would exceed the ceiling of an object's chain or the cap of the
-// object, or nil if it would not.
+// CheckBudget returns the refusal of an object if a charge would exceed its cap or the ceiling of
+// its chain, or nil. The remedy is waiting if the charge is possible once other holds have ended or
+// the ceiling has risen.
 func (l *Rules) CheckBudget(s *state.State, subject *Subject, req Charge) (*api.Refusal, error) {
 	h, err := req.Headroom(s, subject, l.Holds.List())
 	if err != nil || !h.Most().Less(req.Cost) {
 		return nil, err
 	}
 	r := &api.Refusal{Object: subject.Name, Asked: req.Epsilon, Cost: req.Cost, Remedy: event.RemedyNothing}
-	helps := !h.CapFree.Less(req.Cost) // waiting helps the order that holds the rest
+	helps := !h.CapFree.Less(req.Cost) // the cap never rises, so waiting helps only if other holds take what is missing
 	if h.Left.Less(req.Cost) {
 		r.Reason, r.Ceiling, r.Spent, r.Remaining = api.ChainCeiling, h.Ceiling, h.Spent, h.Left
+		// It is possible now without the holds, or at the highest ceiling that the policy ever
+		// sets.
 		possible := !h.Free.Less(req.Cost) || !state.Minus(subject.Policy.Limit(), h.Spent).Less(req.Cost)
 		helps = helps && possible
 	} else {

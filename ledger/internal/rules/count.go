@@ -13,38 +13,42 @@ import (
 // MaxLevels is the largest number of levels in one request for a budget.
 const MaxLevels = 100
 
-// maxGroups is the largest number of kinds of objects that are counted separately. When there are
-// more, the counts are added up and cleared.
+// maxGroups is the largest number of groups that are kept. When there are more, their counts are
+// added up and the groups are cleared, so that memory is bounded.
 const maxGroups = 1024
 
 // Count counts the objects of a panel that can have a response at each of some levels, now and
-// later. The exported fields up to Levels are set before the first object is added.
+// later. The exported fields are set before the first object is added. Add counts one object, and
+// Result returns the counts.
+//
+// Most objects have few different terms and histories. So objects with the same [groupKey] are
+// counted together, by the number of levels that their budgets allow.
 type Count struct {
 	Rules  *Rules            // of the ledger
 	State  *state.State      // the snapshot
 	Bid    Bid               // the question and the buyer
 	Buying bool              // the count is for a buyer; otherwise it is for the host
-	Levels []privacy.Epsilon // the levels to count at, ascending; 1 to MostLevels
+	Levels []privacy.Epsilon // the levels to count at, ascending; 1 to MaxLevels
 	// WithoutTruth are the sorted names of objects for which nothing can be drawn, because the host
 	// has no true value of them.
 	WithoutTruth []string
-	// Maxima, unless nil, gets for each object the highest level that it can have at once.
+	// Maxima, unless nil, gets for each object the highest level that it can have at once. Lowest
+	// and the refusals are then not computed.
 	Maxima Maxima
-	// Lowest is an upper bound of the largest ε that all objects can have. It begins with the
-	// highest ε possible, and each object may lower it.
+	// Lowest is an upper bound of the largest ε that all objects can have at once. It begins with
+	// the highest ε possible, and each object may lower it.
 	Lowest privacy.Epsilon
 
-	objects       uint64
-	counts        []api.BudgetLevel
+	objects       uint64                  // number of objects added
+	counts        []api.BudgetLevel       // by index of the level
 	refused       map[api.Reason]*refused // refusals at the highest level
-	lowestKey     groupKey                // kind of the last object that was compared with Lowest
-	hasExceptions bool                    // an object has other levels than its terms say
-	until         time.Time               // the time at which time changes the result, or zero
-	offers        map[uint32]*saleTerms
+	lowestKey     groupKey                // group of the object for which Lowest was computed last
+	hasExceptions bool                    // for an object and a level, the terms alone do not decide
+	until         time.Time               // the first time at which the result changes without an event, or zero
+	offers        map[uint32]*saleTerms   // by number of the policy
 	groups        map[groupKey]*group
-	lastKey       groupKey // kind of the last object; the next object often has the same
-	// group of the last kind
-	lastGroup *group
+	lastKey       groupKey // group of the last object; the next object is often in the same
+	lastGroup     *group   // groups[lastKey], or nil if there is none
 }
 
 // levelSet is a set of indexes of levels.
@@ -53,30 +57,35 @@ type levelSet [(MaxLevels + 63) / 64]uint64
 func (b *levelSet) add(i int)      { b[i/64] |= 1 << (i % 64) }
 func (b *levelSet) has(i int) bool { return b[i/64]>>(i%64)&1 == 1 }
 
-// groupKey has what the objects of a group have in common. They are counted together.
+// groupKey has what the objects of a group have in common. It decides at which levels, and when, an
+// object with a given budget can answer.
 type groupKey struct {
 	policy   uint32
-	buyers   uint64          // number of buyers that the chain would have
+	buyers   uint64          // number of buyers of the chain, including this one if it is new
 	answered privacy.Epsilon // spent by the chain in addition to its highest level
 	held     privacy.Epsilon // the highest level that the buyer holds
 	paid     uint64          // by the buyer
 	expires  time.Time       // the end of the last reservation that holds budget of the object, or zero
-	separate levelSet        // levels that are counted object by object, because they do not depend on the terms alone
+	separate levelSet        // levels at which its objects are counted one by one: see markSeparate
 }
 
-// group counts the objects with the same groupKey by the number of levels that their budgets allow.
+// group counts the objects with the same groupKey. now[n] is the number of objects whose budgets
+// allow exactly the n lowest levels at once.
 type group struct {
-	now  [MaxLevels + 1]uint32 // allowed at once
-	ever [MaxLevels + 1]uint32 // allowed if time raises the ceiling enough
+	now  [MaxLevels + 1]uint32
+	ever [MaxLevels + 1]uint32 // the same if time raises the ceiling enough
 }
 
 // refused counts the objects refused at the highest level for one reason.
 type refused struct {
 	api.RefusalSum
-	isNeverHelped bool // time alone does not help all of them
+	isNeverHelped bool // for at least one of the objects, time alone never helps
 }
 
-// Add counts the object with a name.
+// Add counts the object with a name, in its group and, where the terms alone do not decide, by
+// itself. It lowers Lowest to what the object can have, and counts the object as refused if it
+// cannot have the highest level. If Maxima is set, it adds to Maxima instead. An object that is not
+// enrolled or has withdrawn is refused at all levels.
 func (c *Count) Add(name string) error {
 	var subject Subject
 	top := c.Levels[len(c.Levels)-1]
@@ -89,7 +98,7 @@ func (c *Count) Add(name string) error {
 	}
 	if refusal != nil {
 		c.Lowest = privacy.Epsilon{}
-		c.refuse(refusal.Reason, privacy.Epsilon{}, time.Time{}, false)
+		c.refuse(refusal.Reason, privacy.Epsilon{}, time.Time{}, false) // at every ε, and time does not help
 		return nil
 	}
 	span, err := c.Rules.Span(c.State, &subject, c.requestFor(&subject))
@@ -97,6 +106,7 @@ func (c *Count) Add(name string) error {
 		return err
 	}
 	if _, untold := slices.BinarySearch(c.WithoutTruth, name); untold {
+		// Nothing can be drawn, so only levels up to the current one are possible.
 		span.Now = state.Lower(span.Now, subject.Chain.Current())
 		span.Ever = span.Now
 	}
@@ -136,8 +146,8 @@ func (c *Count) begin() {
 	c.offers, c.groups = map[uint32]*saleTerms{}, map[groupKey]*group{}
 }
 
-// requestFor returns the request for an object. It is for the largest ε, because the level does not
-// matter.
+// requestFor returns the request for an object, as of the clock. It is for the largest ε, because
+// the range of possible levels ([Rules.Span]) does not depend on the requested one.
 func (c *Count) requestFor(subject *Subject) Request {
 	req := Request{Question: c.Bid.Question, Epsilon: privacy.MaxEpsilon(), At: c.State.Clock}
 	if c.Buying {
@@ -146,7 +156,7 @@ func (c *Count) requestFor(subject *Subject) Request {
 	return req
 }
 
-// levelsWithin returns the number of levels that are at most an ε.
+// levelsWithin returns the number of levels of the count that are at most an ε.
 func (c *Count) levelsWithin(epsilon privacy.Epsilon) int {
 	n, found := slices.BinarySearchFunc(c.Levels, epsilon, privacy.Epsilon.Compare)
 	if found {
@@ -155,7 +165,8 @@ func (c *Count) levelsWithin(epsilon privacy.Epsilon) int {
 	return n
 }
 
-// selectGroup makes k the kind that is counted.
+// selectGroup makes the group with this key the current one, c.lastGroup, and adds it if necessary.
+// If there are maxGroups groups, it first adds up and clears all groups.
 func (c *Count) selectGroup(k groupKey) {
 	one := c.groups[k]
 	if one == nil {
@@ -168,7 +179,8 @@ func (c *Count) selectGroup(k groupKey) {
 	c.lastKey, c.lastGroup = k, one
 }
 
-// groupKeyOf returns the group key of an object.
+// groupKeyOf returns the group key of an object. It also puts what the object's policy lets the
+// buyer have into c.offers, from which other methods read it.
 func (c *Count) groupKeyOf(subject *Subject, span *Span) (k groupKey, err error) {
 	c.offer(subject.Chain.Policy, subject.Policy)
 	k = groupKey{policy: subject.Chain.Policy, buyers: subject.Chain.Buyers, answered: subject.Chain.Answered}
@@ -177,7 +189,7 @@ func (c *Count) groupKeyOf(subject *Subject, span *Span) (k groupKey, err error)
 	}
 	if c.Buying {
 		if k.held = subject.Chain.HeldBy(c.Bid.Buyer); k.held.IsZero() {
-			k.buyers++
+			k.buyers++ // this buyer would be one more
 		} else {
 			k.paid = subject.Chain.PaidBy(c.Bid.Buyer)
 		}
@@ -185,8 +197,8 @@ func (c *Count) groupKeyOf(subject *Subject, span *Span) (k groupKey, err error)
 	return k, c.markSeparate(subject, &k, span)
 }
 
-// heldUntil returns when the last reservation ends that holds budget of an object, or zero. It also
-// notes the end of each reservation as a time that changes the result.
+// heldUntil returns when the last open reservation of an object ends, or zero if there is none. It
+// also notes the end of each as a time at which the result changes.
 func (c *Count) heldUntil(subject *Subject) (last time.Time, err error) {
 	for _, number := range subject.Object.Held {
 		r, err := c.State.Sale(number)
@@ -201,9 +213,9 @@ func (c *Count) heldUntil(subject *Subject) (last time.Time, err error) {
 	return last, nil
 }
 
-// markSeparate adds to k.separate the levels that do not depend on the terms alone. That is so if
-// the object can only have recorded levels, if the buyer holds a level, or if other buyers hold or
-// reserve a level.
+// markSeparate adds to k.separate the levels at which the terms alone do not decide whether the
+// object can answer. There are three cases. The object can only have recorded levels. The buyer
+// holds a level. Or other buyers hold or reserve a level whose number of holders is limited.
 func (c *Count) markSeparate(subject *Subject, k *groupKey, span *Span) error {
 	switch {
 	case span.Recorded:
@@ -212,7 +224,7 @@ func (c *Count) markSeparate(subject *Subject, k *groupKey, span *Span) error {
 			k.separate.add(i)
 		}
 		return nil
-	case !c.Buying || k.held.IsZero() && c.offers[k.policy].holders == 0:
+	case !c.Buying || k.held.IsZero() && c.offers[k.policy].holders == 0: // no holder matters
 		return nil
 	}
 	add := func(epsilon privacy.Epsilon) {
@@ -237,7 +249,7 @@ func (c *Count) markSeparate(subject *Subject, k *groupKey, span *Span) error {
 
 // barrier returns why the buyer may not have a level of an object now, without regard to the
 // budget, or "" if it may. waits reports whether time alone will allow it later. i is the index of
-// the level.
+// the level. If the result is not that of the terms alone, barrier sets c.hasExceptions.
 func (c *Count) barrier(subject *Subject, k *groupKey, i int) (reason api.Reason, waits bool, err error) {
 	f := c.offers[k.policy]
 	if !c.Buying || !k.separate.has(i) {
@@ -260,8 +272,8 @@ func (c *Count) barrier(subject *Subject, k *groupKey, i int) (reason api.Reason
 	return reason, waits, err
 }
 
-// countSeparately counts an object at a level that is counted object by object. i is the index of
-// the level.
+// countSeparately counts an object at a level of k.separate, where the terms alone do not decide:
+// as able now, as able later, or not at all. i is the index of the level.
 func (c *Count) countSeparately(subject *Subject, k *groupKey, span *Span, i int) error {
 	if !c.canHandOut(subject, span, i) || span.Ever.Less(c.Levels[i]) {
 		return nil
@@ -272,7 +284,7 @@ func (c *Count) countSeparately(subject *Subject, k *groupKey, span *Span, i int
 	}
 	f, within := c.offers[k.policy], !span.Now.Less(c.Levels[i])
 	switch {
-	case reason != "" && !waits:
+	case reason != "" && !waits: // neither now nor later
 	case waits || !within:
 		c.wait(&c.counts[i], f, k, 1, within)
 	default:
@@ -282,14 +294,17 @@ func (c *Count) countSeparately(subject *Subject, k *groupKey, span *Span, i int
 	return nil
 }
 
-// canHandOut reports whether an object can have a response at a level if the budget allows it. Some
-// objects can only have recorded levels. i is the index of the level.
+// canHandOut reports whether a level of an object is possible, apart from the budget and the terms.
+// For an object that is limited to recorded levels, the level must be recorded, and the chain must
+// have an entry left for the buyer. i is the index of the level.
 func (c *Count) canHandOut(subject *Subject, span *Span, i int) bool {
 	_, recorded := subject.Chain.At(c.Levels[i])
 	return !span.Recorded || recorded && span.capacity.fits(c.Bid.Question, &subject.Chain, c.Levels[i])
 }
 
-// lower reduces c.Lowest to the highest level up to it that an object can have at once.
+// lower reduces c.Lowest to the highest level, at most c.Lowest, that an object can have at once.
+// An object of the group compared last, with enough budget, can have c.Lowest like the object
+// before it, so nothing is computed for it.
 func (c *Count) lower(subject *Subject, k *groupKey, span *Span) (err error) {
 	same := *k == c.lowestKey && k.held.IsZero() && !span.Recorded && c.offers[k.policy].holders == 0
 	if same && c.objects > 1 && !span.Now.Less(c.Lowest) {
@@ -300,7 +315,7 @@ func (c *Count) lower(subject *Subject, k *groupKey, span *Span) (err error) {
 	return err
 }
 
-// addMaximum adds the highest level that an object can have at once to c.Maxima.
+// addMaximum adds to c.Maxima the highest level that an object can have at once.
 func (c *Count) addMaximum(subject *Subject, span *Span) error {
 	top, err := c.Rules.Within(subject, c.Bid.Question, span, privacy.MaxEpsilon(), c.offering(subject))
 	if err == nil {
@@ -309,7 +324,8 @@ func (c *Count) addMaximum(subject *Subject, span *Span) error {
 	return err
 }
 
-// offering returns the offering for an object, without regard to its budget.
+// offering returns the [Offering] for an object: for a buyer the levels that its terms sell, and
+// for the host all levels of the question.
 func (c *Count) offering(subject *Subject) Offering {
 	if c.Buying {
 		return c.Bid.Offer(c.State, subject)
@@ -317,8 +333,8 @@ func (c *Count) offering(subject *Subject) Offering {
 	return Offered(c.Bid.Question)
 }
 
-// Maxima is a set of highest levels of objects. The number of objects that can answer changes at
-// these levels.
+// Maxima is the set of the highest levels that objects can have. Between two of these levels, the
+// number of objects that can answer stays the same.
 type Maxima map[privacy.Epsilon]struct{}
 
 // maxMaxima is the largest size of Maxima. Further levels are left out, because only [MaxLevels]
@@ -332,8 +348,8 @@ func (m Maxima) add(top privacy.Epsilon) {
 	}
 }
 
-// Levels returns at most [MaxLevels] levels to count at, ascending. If there are more, it returns
-// the lowest, the highest and others at even distances between them.
+// Levels returns at most [MaxLevels] levels to count at, ascending. If the set has more, it returns
+// the lowest, the highest, and others evenly spaced by their rank.
 func (m Maxima) Levels() []privacy.Epsilon {
 	all := make([]privacy.Epsilon, 0, len(m))
 	for top := range m {

@@ -12,7 +12,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// saleTerms is what the terms of a policy let the buyer have.
+// saleTerms is what the terms of a policy let the buyer have at the counted levels. For the host,
+// all levels are possible.
 type saleTerms struct {
 	policy  policy.Policy
 	holders int                   // largest number of holders of a level; 0 for any number
@@ -21,12 +22,15 @@ type saleTerms struct {
 	closes  time.Time             // when the sale closes, or zero
 }
 
-// opensLater reports whether the terms sell a level later. i is the index of the level.
+// opensLater reports whether the terms do not sell a level now, but will when the sale opens. i is
+// the index of the level.
 func (t *saleTerms) opensLater(i int) bool {
 	return t.reasons[i] == api.SaleClosed && !t.opens.IsZero()
 }
 
-// offer returns what the policy with a number lets the buyer have.
+// offer returns what the policy p, with a number, lets the buyer have. It computes that at the
+// first call for the number, and notes when the sale opens or closes as times at which the result
+// changes.
 func (c *Count) offer(number uint32, p policy.Policy) *saleTerms {
 	if known := c.offers[number]; known != nil {
 		return known
@@ -52,16 +56,18 @@ func (c *Count) offer(number uint32, p policy.Policy) *saleTerms {
 	return one
 }
 
-// noteChange notes that the result changes at a time, if that is in the future.
+// noteChange notes that the result changes at a time. It keeps the earliest of these times that are
+// in the future. at may be zero.
 func (c *Count) noteChange(at time.Time) {
 	if at.After(c.State.Now) && (c.until.IsZero() || at.Before(c.until)) {
 		c.until = at
 	}
 }
 
-// from returns when time alone will allow a level to an object of a group, if there are no other
-// charges until then. ever is false if time alone never allows it. within reports whether the
-// budget allows the level at once.
+// from returns the time from which an object of the group k can have a level, if there are no other
+// charges until then. within reports whether its budget allows the level at once; otherwise the
+// ceiling must rise first. All reservations must have ended, and the sale must be open. ever is
+// false if that time never comes, or comes after the sale has closed.
 func (c *Count) from(f *saleTerms, k *groupKey, epsilon privacy.Epsilon, within bool) (at time.Time, ever bool) {
 	if ever = within; !within {
 		at, ever = f.policy.Reaches(state.Plus(epsilon, k.answered), k.buyers)
@@ -70,7 +76,7 @@ func (c *Count) from(f *saleTerms, k *groupKey, epsilon privacy.Epsilon, within 
 	return at, ever && (f.closes.IsZero() || at.Before(f.closes))
 }
 
-// sum adds the counts of all kinds to the levels and clears them.
+// sum adds the counts of all groups to the counts of the levels, and clears the groups.
 func (c *Count) sum() {
 	for k, one := range c.groups {
 		c.sumGroup(&k, one)
@@ -79,14 +85,16 @@ func (c *Count) sum() {
 	c.lastGroup = nil
 }
 
-// sumGroup adds the objects of one kind to the levels.
+// sumGroup adds the objects of one group to the counts of the levels. An object whose budget allows
+// n levels is able at the n lowest levels. So the sums are formed from the highest level down.
+// Levels in k.separate were counted object by object.
 func (c *Count) sumGroup(k *groupKey, one *group) {
 	f := c.offers[k.policy]
-	var now, ever uint64 // numbers of objects whose budgets allow the level
+	var now, ever uint64 // numbers of objects whose budgets allow level i, at once and if the ceiling rises
 	for i := len(c.Levels) - 1; i >= 0; i-- {
 		now, ever = now+uint64(one.now[i+1]), ever+uint64(one.ever[i+1])
 		switch sum := &c.counts[i]; {
-		case k.separate.has(i):
+		case k.separate.has(i): // counted by countSeparately
 		case f.opensLater(i):
 			c.wait(sum, f, k, now, true)
 			c.wait(sum, f, k, ever-now, false)
@@ -99,7 +107,8 @@ func (c *Count) sumGroup(k *groupKey, one *group) {
 	c.noteRises(f, k)
 }
 
-// pay adds the price of some objects to a level. A sum that is too large becomes the largest int64.
+// pay adds the price of some objects of the group k to a level. All of them have the same price. A
+// sum that is too large becomes the largest int64.
 func (c *Count) pay(sum *api.BudgetLevel, f *saleTerms, k *groupKey, objects uint64) {
 	sale := f.policy.Terms()
 	if !c.Buying || sale == nil || objects == 0 {
@@ -113,8 +122,9 @@ func (c *Count) pay(sum *api.BudgetLevel, f *saleTerms, k *groupKey, objects uin
 	}
 }
 
-// wait adds objects that must wait for a level. within reports whether their budgets allow it at
-// once.
+// wait adds to a level some objects of the group k that must wait for it, unless time alone never
+// helps them. within reports whether their budgets allow the level at once, so that they wait for
+// other reasons.
 func (c *Count) wait(sum *api.BudgetLevel, f *saleTerms, k *groupKey, objects uint64, within bool) {
 	if objects == 0 {
 		return
@@ -125,12 +135,12 @@ func (c *Count) wait(sum *api.BudgetLevel, f *saleTerms, k *groupKey, objects ui
 	}
 }
 
-// noteRises notes when the ceiling of a group rises next. That may change the largest ε, even if
-// all objects can have each level.
+// noteRises notes when the ceiling of a group rises next, as a time at which the result changes.
+// The largest ε may rise then, even if all objects can have each counted level already.
 func (c *Count) noteRises(f *saleTerms, k *groupKey) {
 	most := k.buyers
 	if !k.expires.IsZero() {
-		most++ // as if a buyer with a reservation had bought
+		most++ // the ceiling with the share of a buyer that has reserved also limits, see HeadroomOf
 	}
 	for buyers := k.buyers; buyers <= most; buyers++ {
 		if at, ever := f.policy.Rises(c.State.Clock, buyers); ever {
@@ -139,7 +149,9 @@ func (c *Count) noteRises(f *saleTerms, k *groupKey) {
 	}
 }
 
-// refuseAtTop counts an object as refused if it cannot have the highest level, with the reason.
+// refuseAtTop counts an object as refused if it cannot have the highest level. It finds the reason,
+// the largest ε that is possible instead, and the time from which time alone allows the highest
+// level.
 func (c *Count) refuseAtTop(subject *Subject, k *groupKey, span *Span) error {
 	i := len(c.Levels) - 1
 	top, f := c.Levels[i], c.offers[k.policy]
@@ -159,6 +171,7 @@ func (c *Count) refuseAtTop(subject *Subject, k *groupKey, span *Span) error {
 		}
 	}
 	var from time.Time
+	// For other reasons, time alone does not help.
 	ever := reason == api.ChainCeiling || reason == api.ObjectCap || waits
 	if ever = ever && !span.Ever.Less(top); ever {
 		from, ever = c.from(f, k, top, !span.Now.Less(top))
@@ -167,8 +180,8 @@ func (c *Count) refuseAtTop(subject *Subject, k *groupKey, span *Span) error {
 	return nil
 }
 
-// budgetReason returns why the budget of an object does not allow a level, or which key or true
-// value is missing. It returns "" if the level is possible.
+// budgetReason returns why a level of an object is not possible, apart from the terms: budget, full
+// chain, missing key or missing true value. It returns "" if the level is possible.
 func (c *Count) budgetReason(subject *Subject, span *Span, epsilon privacy.Epsilon) (api.Reason, error) {
 	if !span.Recorded && !span.Now.Less(epsilon) {
 		return "", nil
@@ -185,7 +198,9 @@ func (c *Count) budgetReason(subject *Subject, span *Span, epsilon privacy.Epsil
 	return refusal.Reason, nil
 }
 
-// refuse counts an object that is refused at the highest level.
+// refuse counts an object that is refused at the highest level. largest is the largest ε that is
+// possible instead, or 0. If ever is set, time alone allows the level from the time from on. The
+// sums for the reason have the lowest largest ε and the latest time.
 func (c *Count) refuse(reason api.Reason, largest privacy.Epsilon, from time.Time, ever bool) {
 	one := c.refused[reason]
 	if one == nil {
@@ -199,7 +214,8 @@ func (c *Count) refuse(reason api.Reason, largest privacy.Epsilon, from time.Tim
 	one.isNeverHelped = one.isNeverHelped || !ever
 }
 
-// Result returns what was counted, and the time at which time alone changes it, or zero.
+// Result returns what was counted, and the first time at which the result changes without an event,
+// or zero. It is called once, after the last object.
 func (c *Count) Result() (out api.Budget, until time.Time) {
 	c.sum()
 	out = api.Budget{
@@ -216,14 +232,15 @@ func (c *Count) Result() (out api.Budget, until time.Time) {
 	return out, c.until
 }
 
-// IsLowestProven reports whether all counted objects can have the level c.Lowest. If it is false,
-// objects that were counted before the last one may not have that level.
+// IsLowestProven reports whether all counted objects can certainly have the level c.Lowest. If it
+// is false, a later object may have lowered c.Lowest to a level that the terms of an earlier object
+// do not sell. The caller then counts again.
 func (c *Count) IsLowestProven() bool {
 	switch {
 	case c.Lowest.IsZero():
 		return true
 	case c.hasExceptions || !c.Buying:
-		return !c.hasExceptions
+		return !c.hasExceptions // for the host, all levels are on offer
 	}
 	for _, f := range c.offers {
 		if sale := f.policy.Terms(); sale == nil || f.holders > 0 || !sale.Offers(c.Lowest) {

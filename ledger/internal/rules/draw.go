@@ -12,9 +12,12 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// Respond returns the response of a chain at ε. It returns the recorded response if there is one.
-// Otherwise it draws one, from the true value if ε is above all recorded levels. first has the
-// change that binds the chain to the true value, if it must be bound.
+// Respond returns the response of a chain at an ε. It returns the recorded response if there is
+// one. If ε is above all recorded levels, it draws one from truth, the index of the true value.
+// Otherwise it draws one from the neighbouring recorded levels, and ignores truth.
+//
+// first has the event that binds the chain to the true value, if that must be recorded before the
+// response.
 func (l *Rules) Respond(
 	from state.Samplers, q *event.Question, subject *Subject, epsilon privacy.Epsilon, truth int32,
 ) (out event.Response, first []event.Change, err error) {
@@ -24,7 +27,7 @@ func (l *Rules) Respond(
 	if at, recorded := subject.Chain.At(epsilon); recorded {
 		return event.Response{Value: at.Response, Method: event.MethodResale}, nil, nil
 	}
-	place, _ := state.FindLevel(subject.Chain.Levels, epsilon)
+	place, _ := state.FindLevel(subject.Chain.Levels, epsilon) // where the level will be inserted
 	if out.Method = event.MethodAt(place, len(subject.Chain.Levels)); out.Method == event.MethodRaise {
 		first = l.Bind(q, subject.Chain.Binding(), subject.Name, truth)
 	}
@@ -39,8 +42,8 @@ func (l *Rules) Respond(
 	return out, first, nil
 }
 
-// checkLevels checks what a draw relies on: the levels of the chain rise, and each has a valid
-// response.
+// checkLevels checks what a draw relies on: the ε of the recorded levels rise, and each has a valid
+// response. It returns [errs.ErrCorrupt] otherwise.
 func checkLevels(q *event.Question, subject *Subject) error {
 	before := privacy.Epsilon{}
 	for _, at := range subject.Chain.Levels {
@@ -53,8 +56,10 @@ func checkLevels(q *event.Question, subject *Subject) error {
 	return nil
 }
 
-// draw draws the response at a place among the levels of a chain. It uses the true value if the
-// place is after the last level, and only recorded responses otherwise.
+// draw draws the response at an ε that takes this place among the levels of a chain. If the place
+// is after the last level, it draws from the true value, given the last level. Otherwise it draws
+// from the levels before and after the place alone. These are raising and inserting as in package
+// rrchain, and a missing level before the place is the zero level.
 func draw(
 	c state.Samplers, q *event.Question, levels []state.Level, place int, epsilon privacy.Epsilon, truth int32,
 ) (v event.Value, err error) {
@@ -82,16 +87,18 @@ func draw(
 	return v, err
 }
 
+// asValue returns a recorded level in direct encoding as a level of package rrchain.
 func asValue(l state.Level) rrchain.Level[int] {
 	return rrchain.Level[int]{Epsilon: l.Epsilon, Response: l.Response.Index}
 }
 
+// asBits returns a recorded level in unary encoding as a level of package rrchain.
 func asBits(l state.Level) rrchain.Level[rrchain.Bits] {
 	return rrchain.Level[rrchain.Bits]{Epsilon: l.Epsilon, Response: l.Response.Bits}
 }
 
-// Bind returns the change that binds a chain to the true value that it is drawn from. It returns
-// nothing if the chain is already bound or the ledger has no truth key.
+// Bind returns the event that binds a chain to the true value that it is drawn from. It returns nil
+// if the chain is already bound, or if the ledger was opened without a truth key.
 func (l *Rules) Bind(q *event.Question, to state.TruthBinding, name string, truth int32) []event.Change {
 	if l.Binder == nil || to.Tag != nil {
 		return nil
@@ -100,10 +107,11 @@ func (l *Rules) Bind(q *event.Question, to state.TruthBinding, name string, trut
 		to.Since, truth)}}
 }
 
-// drawFinite is draw for a question in finite encoding.
+// drawFinite is draw for a question in finite encoding, with the family of mechanisms that the host
+// has supplied.
 func drawFinite(m *api.Mechanism, sampler *finite.Sampler, levels []state.Level, place int,
 	epsilon privacy.Epsilon, truth int32) (int, error) {
-	at := func(i int) rrchain.Level[int] {
+	at := func(i int) rrchain.Level[int] { // the level at an index, or the zero level before the first
 		if i < 0 {
 			return rrchain.Level[int]{}
 		}

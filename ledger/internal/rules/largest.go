@@ -10,8 +10,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// SetLargest adds to a refusal the largest ε that is possible instead. It sets the remedy to a
-// lower ε if there is no other remedy.
+// SetLargest adds to a refusal the largest ε that is possible instead, or 0. If that is not 0 and
+// there is no other remedy, the remedy becomes a lower ε.
 func SetLargest(r *api.Refusal, largest privacy.Epsilon) {
 	r.Largest = largest
 	if r.Remedy == event.RemedyNothing && !largest.IsZero() {
@@ -20,7 +20,8 @@ func SetLargest(r *api.Refusal, largest privacy.Epsilon) {
 }
 
 // FindLargest finds the largest ε that is possible instead of the requested one, and adds it to the
-// refusal. It adds nothing for the capture of a reservation, which cannot be for a lower ε.
+// refusal r. on returns the highest level on offer up to an ε. It adds nothing if the reason does
+// not depend on ε, or for the capture of a reservation, which cannot be for a lower ε.
 func (l *Rules) FindLargest(s *state.State, subject *Subject, req Request, on Offering, r *api.Refusal) (err error) {
 	if req.Sale != 0 || !DependsOnEpsilon(r.Reason) {
 		return nil
@@ -33,6 +34,7 @@ func (l *Rules) FindLargest(s *state.State, subject *Subject, req Request, on Of
 		return err
 	}
 	var largest privacy.Epsilon
+	// Without the noise key, or in a full chain, only recorded levels are possible.
 	if most := state.Below(req.Epsilon); l.lacksNoiseKey(subject.Chain) || !room.takesLevels(req.Question) {
 		largest, err = highestRecorded(subject, most, req.Question, &room, on)
 	} else {
@@ -47,18 +49,18 @@ func (l *Rules) FindLargest(s *state.State, subject *Subject, req Request, on Of
 	return err
 }
 
-// Span is the range of levels that an object can have.
+// Span is the range of levels that an object can have, apart from its terms of sale.
 type Span struct {
 	Now  privacy.Epsilon // all levels up to it are possible at once
 	Ever privacy.Epsilon // the same if the ceiling rises enough and no other request holds budget
-	// Recorded means that only recorded levels are possible, because the key for others is missing
-	// or the chain is full.
+	// Recorded is set if, of these levels, only the recorded ones are possible, because the key for
+	// others is missing or the chain is full.
 	Recorded bool
-	capacity capacity // capacity of the chain for the requester
+	capacity capacity // entries that the requester can add to the chain
 }
 
-// Span returns the range of levels that an object can have for a requester. The ε of the request
-// does not matter.
+// Span returns the range of levels that an object can have for the requester of req. The ε of req
+// does not matter. Without the key that new levels need, the range ends at the current level.
 func (l *Rules) Span(s *state.State, subject *Subject, req Request) (span Span, err error) {
 	current := subject.Chain.Current()
 	if span.capacity, err = l.capacity(s, subject, &req); err != nil {
@@ -77,24 +79,25 @@ func (l *Rules) Span(s *state.State, subject *Subject, req Request) (span Span, 
 	return span, err
 }
 
-// budgeted returns the ε up to which the budgets of an object allow all levels.
+// budgeted returns the ε up to which the budgets of an object allow all levels. It is at least the
+// current level, because levels up to it cost nothing.
 func (l *Rules) budgeted(s *state.State, subject *Subject, req Request) (privacy.Epsilon, error) {
-	all := func(most privacy.Epsilon) (privacy.Epsilon, error) { return most, nil }
+	all := func(most privacy.Epsilon) (privacy.Epsilon, error) { return most, nil } // every ε, on offer or not
 	drawn, err := l.largestDrawn(s, subject, req, privacy.MaxEpsilon(), all)
 	return state.Higher(subject.Chain.Current(), drawn), err
 }
 
-// Market is the range of levels at which an object can be sold to a buyer that holds none of them.
+// Market is the range of levels at which an object can be sold to a new buyer.
 type Market struct {
-	Now privacy.Epsilon // up to which ε at once; 0 if the sale is not open
-	// Ever is up to which ε it can be sold before the sale closes. It assumes that no reservation
-	// is captured, and that time and buyers raise the ceiling as far as possible.
+	Now privacy.Epsilon // all levels up to it can be sold at once; 0 if the sale is not open
+	// Ever is the same for any time before the sale closes. It assumes that no reservation is
+	// captured, and that time and buyers raise the ceiling as far as possible.
 	Ever privacy.Epsilon
 }
 
 // Market returns the range of levels at which an object can be sold in a question. It does not
-// consider the keys of this process, because another process may have them. It returns 0 if there
-// are no terms of sale or the sale has closed.
+// consider the keys of this process, because another process may have them. Both ends are 0 if
+// there are no terms of sale, the chain is full, or the sale has closed.
 func (l *Rules) Market(s *state.State, q *event.Question, subject *Subject, at time.Time) (m Market, err error) {
 	sale := subject.Policy.Terms()
 	if sale == nil {
@@ -110,7 +113,7 @@ func (l *Rules) Market(s *state.State, q *event.Question, subject *Subject, at t
 		if !s.Now.Before(closes) {
 			return m, nil
 		}
-		limit = subject.Policy.Ceiling(closes.Add(-1), math.MaxUint64)
+		limit = subject.Policy.Ceiling(closes.Add(-1), math.MaxUint64) // the last instant; any number of buyers
 	}
 	capFree := state.Minus(subject.Object.Cap, subject.Object.Spent)
 	free := state.Lower(state.Minus(limit, subject.Chain.Spent()), capFree)
@@ -121,7 +124,8 @@ func (l *Rules) Market(s *state.State, q *event.Question, subject *Subject, at t
 	return m, err
 }
 
-// Within returns the highest level on offer, up to an ε, that an object can have, or 0.
+// Within returns the highest level, up to an ε, that is on offer and within the span of an object,
+// or 0. on returns the highest level on offer up to an ε.
 func (l *Rules) Within(
 	subject *Subject, q *event.Question, span *Span, most privacy.Epsilon, on Offering,
 ) (privacy.Epsilon, error) {
@@ -131,8 +135,8 @@ func (l *Rules) Within(
 	return on(state.Lower(most, span.Now))
 }
 
-// highestRecorded returns the highest recorded level, up to an ε, that is on offer and for which
-// the chain has capacity, or 0.
+// highestRecorded returns the highest recorded level, up to an ε, that is on offer and fits into
+// the capacity of the chain, or 0.
 func highestRecorded(
 	subject *Subject, most privacy.Epsilon, q *event.Question, room *capacity, on Offering,
 ) (privacy.Epsilon, error) {
@@ -149,7 +153,7 @@ func highestRecorded(
 }
 
 // largestDrawn returns the largest ε on offer, above the current level and at most a given one,
-// that the budgets allow, or 0.
+// that the budgets allow, or 0. on returns the highest level on offer up to an ε.
 //
 // One check of the level found is enough. The budgets allow either all levels up to a limit or
 // none. What others hold must be left in any case, and the part of it up to the requested level is

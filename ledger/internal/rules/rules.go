@@ -31,8 +31,9 @@ type Subject struct {
 	Policy policy.Policy // of the chain; the zero value if only the cap limits it
 }
 
-// ReadSubject reads into x the records that decide about an object, for a request for a question at
-// an ε. It returns a refusal if the object is not enrolled or has withdrawn.
+// ReadSubject reads into subject the records that decide about an object, for a request for a
+// question at an ε. It returns a refusal if the object is not enrolled or has withdrawn. The policy
+// is then not read, and the other records may be.
 func ReadSubject(
 	s *state.State, q *event.Question, name string, asked privacy.Epsilon, subject *Subject,
 ) (*api.Refusal, error) {
@@ -54,7 +55,7 @@ func ReadSubject(
 	return nil, err
 }
 
-// LacksTruth returns the refusal of an object because it needs a true value. The host has none, an
+// LacksTruth returns the refusal of an object that has no usable true value. The host has none, an
 // invalid one, or another one than its chain began with. The refusal does not say which of these it
 // is.
 func LacksTruth(object string, asked privacy.Epsilon) *api.Refusal {

@@ -19,9 +19,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// LacksTruthKey returns a refusal if chains are bound to true values and the ledger was opened
-// without its truth key. A read-only ledger needs no keys: its quotes are those of a ledger that
-// has them.
+// LacksTruthKey returns the refusal of an object if the ledger has a truth key and was opened
+// without it, or nil. No true value can then be checked. A read-only ledger needs no keys: its
+// quotes are those of a ledger that has them.
 func (l *Rules) LacksTruthKey(object string, asked privacy.Epsilon) *api.Refusal {
 	if !l.HasTruthKey || l.Binder != nil || l.ReadOnly {
 		return nil
@@ -29,13 +29,13 @@ func (l *Rules) LacksTruthKey(object string, asked privacy.Epsilon) *api.Refusal
 	return refuse(object, asked, api.NoTruthKey, event.RemedyKey)
 }
 
-// NoTruth is used in place of the index of a true value if the host has none.
+// NoTruth is used in place of the index of a true value if the host has none that can be used.
 const NoTruth = -1
 
-// Ask requests true values from the host and returns their indexes in the question. It returns
-// [NoTruth] for a value that is missing, is not one of the question's, or is not the one that the
-// chain is bound to. faults records which of these it is. The true values of all draws come from
-// here.
+// Ask requests the true values of the objects in who from the host, and returns their indexes in
+// the question. It returns [NoTruth] for a value that is missing, is not one of the question's, or
+// does not fit the binding of the chain. It notes in faults which of these it is. The true values
+// of all draws come from here.
 func (l *Rules) Ask(
 	ctx context.Context, q *event.Question, truth api.TruthFunc, who TruthRequest, faults *TruthFaults,
 ) ([]int32, error) {
@@ -71,13 +71,14 @@ func (l *Rules) numberOf(q *event.Question, to state.TruthBinding, name, value s
 	return NoTruth
 }
 
-// Later collects errors of sources that will return the true values at another time. The caller
-// goes on with its other requests to the source.
+// Later collects the errors of sources that do not have the true values yet ([errs.ErrTruthLater]).
+// The caller goes on with its other requests to the source, because such a source must first know
+// all objects. At the end it returns Err.
 type Later struct {
 	Err error // the first such error, or nil
 }
 
-// Is reports whether an error is [errs.ErrTruthLater], and keeps the first such error.
+// Is reports whether an error is [errs.ErrTruthLater]. It keeps the first such error in l.Err.
 func (l *Later) Is(err error) bool {
 	later := errors.Is(err, errs.ErrTruthLater)
 	if later && l.Err == nil {
@@ -98,7 +99,7 @@ func (r *TruthRequest) Add(name string, to state.TruthBinding) {
 	r.Names, r.Bindings = append(r.Names, name), append(r.Bindings, to)
 }
 
-// Batches yields the objects in batches of [state.PartSize].
+// Batches yields the objects in batches of at most [state.PartSize].
 func (r TruthRequest) Batches() iter.Seq[TruthRequest] {
 	return func(yield func(TruthRequest) bool) {
 		for from := 0; from < len(r.Names); from += state.PartSize {
@@ -110,8 +111,9 @@ func (r TruthRequest) Batches() iter.Seq[TruthRequest] {
 	}
 }
 
-// fits reports whether a response of a chain may be drawn from the host's value. It takes the same
-// steps if the host has no value as if it has another value.
+// fits reports whether a response of a chain may be drawn from the host's value, given by its index
+// or [NoTruth]. A chain that is not bound takes any value. fits takes the same steps if the host
+// has no value as if it has another value.
 func (l *Rules) fits(q *event.Question, to state.TruthBinding, name string, truth int32) bool {
 	if l.Binder == nil || to.Tag == nil {
 		return truth != NoTruth
@@ -120,16 +122,17 @@ func (l *Rules) fits(q *event.Question, to state.TruthBinding, name string, trut
 	return same && truth != NoTruth
 }
 
-// StillFits is fits for a check in the transaction. Since the host was asked, the chain may have
-// been bound to another value or have begun an epoch. asOf is the last event before the host was
-// asked.
+// StillFits is fits for a check in the transaction that draws. asOf is the last event before the
+// host was asked. Since then, the chain may have been bound to another value, or may have begun an
+// epoch, for which the value was not requested.
 func (l *Rules) StillFits(q *event.Question, c *state.Chain, name string, truth int32, asOf uint64) bool {
 	return c.Since <= asOf && l.fits(q, c.Binding(), name, truth)
 }
 
-// askHost requests true values from the host. A value that is not one of the question's is not an
-// error. Other parties must not see a difference, and one wrong value must not end a request that
-// may leave objects out.
+// askHost requests true values from the host and returns them as text. It returns an error if the
+// source fails, or if the number of values is wrong. A value that is not one of the question's is
+// no error here. Other parties must not see a difference, and one wrong value must not end a
+// request that may leave objects out.
 func (l *Rules) askHost(
 	ctx context.Context, q *event.Question, truth api.TruthFunc, objects []string,
 ) ([]string, error) {
@@ -147,9 +150,9 @@ func (l *Rules) askHost(
 	return values, nil
 }
 
-// callSource calls a source of true values for at most Patience. A late result is not used. The
-// error wraps [context.Canceled] or [context.DeadlineExceeded] only if the context of the caller
-// has ended.
+// callSource calls a source of true values, with a time limit of l.Patience. A result that is late
+// is not used. The error wraps [context.Canceled] or [context.DeadlineExceeded] only if the context
+// of the caller has ended.
 func (l *Rules) callSource(
 	caller context.Context, question string, truth api.TruthFunc, objects []string,
 ) ([]string, error) {
@@ -160,7 +163,7 @@ func (l *Rules) callSource(
 		defer cancel()
 	}
 	values, err := truth(ctx, question, objects)
-	late := l.Patience > 0 && ctx.Err() != nil
+	late := l.Patience > 0 && ctx.Err() != nil // the time limit has passed
 	switch ended := caller.Err(); {
 	case ended != nil:
 		return nil, fmt.Errorf("the context of the request ended during the call of its source of true values: %w",
@@ -174,16 +177,17 @@ func (l *Rules) callSource(
 	return nil, errs.OfSource(err)
 }
 
+// isContextError reports whether an error says that a context has ended.
 func isContextError(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// TruthFaults has the objects of a request whose true values cannot be used, at most MaxPanel of
-// them, with the reasons. The reasons are not in recorded events or refusals, which must not depend
-// on them. Only the caller gets them.
+// TruthFaults has the objects of a request whose true values cannot be used, with the reasons. The
+// reasons are not in recorded events or refusals, because other parties must not learn them. Only
+// the caller gets them.
 type TruthFaults struct {
-	names []string // sorted
-	why   []truthFault
+	names []string     // sorted
+	why   []truthFault // of each name, at the same index
 }
 
 // truthFault is why a response cannot be drawn from a true value.
@@ -196,7 +200,8 @@ const (
 	truthFaults
 )
 
-// note records the reason for an object, and replaces a reason recorded before.
+// note records the reason for an object, and replaces a reason recorded before. It drops a new name
+// that would follow [api.MaxPanel] others in the list.
 func (f *TruthFaults) note(name string, why truthFault) {
 	at, known := slices.BinarySearch(f.names, name)
 	switch {
@@ -207,8 +212,9 @@ func (f *TruthFaults) note(name string, why truthFault) {
 	}
 }
 
-// Among returns the refused objects whose true value has changed, and those whose value is not one
-// of the question's. It takes the same steps for all reasons.
+// Among returns, of some refused objects, those whose true value has changed, and those whose value
+// is not one of the question's. Each list is nil if it is empty. Among takes the same steps for all
+// reasons.
 func (f *TruthFaults) Among(refused []api.Refusal) (changed, invalid []string) {
 	var lists [truthFaults][]string
 	for why := range lists {
@@ -231,13 +237,14 @@ func orNil(names []string) []string {
 }
 
 // TrueValues has the true values that the host returned for some objects, batch by batch in the
-// order of their names. Values are found by name. An object that enrols or withdraws later thus
-// never gets the value of another object.
+// order of their names. Values are found by name, so that an object that enrols or withdraws later
+// never shifts them to another object.
 type TrueValues struct {
 	Batches []valueBatch  // sorted by name
 	one     [1]valueBatch // memory for the first batch
 	Count   int           // number of objects
-	// The place of the last name found: most often the next name directly follows it.
+	// The batch, and the index in it, of the name found last. Most often the next name directly
+	// follows it.
 	batch, place int
 }
 
@@ -245,12 +252,13 @@ type TrueValues struct {
 // requested again for their part, so that memory does not grow with the number of objects.
 const MaxTrueValues = 1 << 20
 
+// valueBatch has the true values of some objects.
 type valueBatch struct {
-	names  []string
-	values []int32 // index of the true value, or NoTruth
+	names  []string // sorted and not empty
+	values []int32  // index of the true value of each name, or NoTruth
 }
 
-// Add appends a batch. It keeps both slices.
+// Add appends a batch, whose names must follow those added before. It keeps both slices.
 func (v *TrueValues) Add(names []string, values []int32) {
 	if v.Batches == nil {
 		v.Batches = v.one[:0]
@@ -259,16 +267,17 @@ func (v *TrueValues) Add(names []string, values []int32) {
 	v.Count += len(names)
 }
 
-// Of returns the index of an object's true value, or NoTruth, and whether the host was asked for
-// it.
+// Of returns the index of an object's true value, or [NoTruth] if the host has none that can be
+// used. asked is false if the host was not asked for the object.
 func (v *TrueValues) Of(name string) (value int32, asked bool) {
 	if v.batch < len(v.Batches) {
 		b := v.Batches[v.batch]
-		if at := v.place + 1; at < len(b.names) && b.names[at] == name {
+		if at := v.place + 1; at < len(b.names) && b.names[at] == name { // the next name
 			v.place = at
 			return b.values[at], true
 		}
 	}
+	// The first batch whose last name is not before the name is the only one that may have it.
 	i, _ := slices.BinarySearchFunc(v.Batches, name, func(b valueBatch, name string) int {
 		return strings.Compare(b.names[len(b.names)-1], name)
 	})
@@ -284,7 +293,7 @@ func (v *TrueValues) Of(name string) (value int32, asked bool) {
 	return b.values[at], true
 }
 
-// Forget overwrites all values and empties t.
+// Forget overwrites all values and empties v.
 func (v *TrueValues) Forget() {
 	for _, b := range v.Batches {
 		clear(b.values)
@@ -296,22 +305,25 @@ func (v *TrueValues) Forget() {
 // the key, a hash reveals nothing about the value, even if there are few values.
 type Binder struct {
 	Key    []byte   // the host's truth key, at least 16 bytes
-	Ledger [16]byte // ID of the ledger, so that each ledger has other hashes
+	Ledger [16]byte // ID of the ledger, so that the hashes of two ledgers differ
 }
 
 // minTruthKey is the smallest length of a truth key in bytes.
 const minTruthKey = 16
 
-// Check returns a tag by which the key is recognized.
+// Check returns the tag by which the key is recognized. The ledger records it.
 func (b *Binder) Check() event.Tag { return b.hash("check", "", 0, 0, 0) }
 
-// Truth returns the hash that binds the chain of an object and a question to its true value. It
-// depends on the event that began the epoch. Equal hashes would otherwise show that a value came
-// back.
+// Truth returns the hash that binds the chain of an object and a question to its true value. since
+// is the event that began the epoch, or 0. Without it, equal hashes in two epochs would show that a
+// value came back.
 func (b *Binder) Truth(object string, question uint32, since uint64, value int32) event.Tag {
 	return b.hash("truth", object, question, since, uint32(value))
 }
 
+// hash returns HMAC-SHA-256, under the truth key, of all its arguments and the ID of the ledger.
+// All parts but the first and the last have a fixed length, and the first ends with a zero byte. So
+// different arguments have different encodings.
 func (b *Binder) hash(use, object string, question uint32, since uint64, value uint32) (t event.Tag) {
 	mac := hmac.New(sha256.New, b.Key)
 	mac.Write([]byte("sluice " + use + " v1\x00"))
@@ -324,8 +336,10 @@ func (b *Binder) hash(use, object string, question uint32, since uint64, value u
 	return t
 }
 
-// UseTruthKey checks a truth key. If the ledger has no truth key yet, it returns the change that
-// records this one.
+// UseTruthKey checks the host's truth key for the ledger with this ID, and uses it from now on.
+// check is the tag of the key that the ledger has recorded, or nil if it has none. Without one,
+// UseTruthKey returns the event that records the tag. For another key it returns
+// [errs.ErrTruthKey].
 func (l *Rules) UseTruthKey(id [16]byte, key, check []byte) (set []event.Change, err error) {
 	if len(key) < minTruthKey {
 		return nil, errs.Invalid("the truth key has %d bytes: at least %d are needed", len(key), minTruthKey)
