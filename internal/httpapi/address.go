@@ -8,11 +8,13 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// SocketPath returns the path in an address of the form unix:PATH. isSocket is false for an
-// address of another form. Servers and clients share it, so that an address means the same to
-// both. It returns [api.ErrInvalid] for a path that is empty or begins with @. Package net takes
-// such a name for an abstract socket. Abstract sockets have no owner, so any local user can bind
-// one.
+// SocketPath returns the path in an address of the form unix:PATH. isSocket is false, and path is
+// "", for an address of another form. Servers and clients share SocketPath, so that an address
+// means the same to both.
+//
+// It returns [api.ErrInvalid] for a path that is empty, has a zero byte or begins with @. Package
+// net takes a name that begins with @ for an abstract socket. Abstract sockets have no owner, so
+// any local user can bind one.
 func SocketPath(address string) (path string, isSocket bool, err error) {
 	path, isSocket = strings.CutPrefix(address, "unix:")
 	switch {

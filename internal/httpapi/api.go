@@ -244,8 +244,9 @@ func (d *Duration) UnmarshalText(text []byte) error {
 }
 
 // Panel returns how many objects a request names. others reports whether the request is also about
-// objects that it does not name, such as all objects. request is a pointer to a type of this
-// package or of package api.
+// objects that it does not name, such as all objects, or those of a reservation. request is the
+// body of a request: a pointer to a type of this package or of package api, or nil. For a request
+// about no panel the results are 0 and false.
 func Panel(request any) (named int, others bool) {
 	switch r := request.(type) {
 	case *api.Order:
@@ -265,7 +266,7 @@ func Panel(request any) (named int, others bool) {
 	case *NewTerms:
 		return len(r.Objects), false
 	case *Reconcile:
-		return len(r.Members), true
+		return len(r.Members), true // also about the enrolled objects that the table lacks
 	case *Advance, *Capture:
 		return 0, true
 	}

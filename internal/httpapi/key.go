@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// QuotedKey encodes an idempotency key for the header. The result is a string of RFC 9651 or, if
-// the key has characters other than printable ASCII, a display string.
+// QuotedKey encodes an idempotency key for the header. The result is a string of RFC 9651, "…",
+// with \ before each \ and ". If the key has bytes other than printable ASCII, it is a display
+// string, %"…", with %c3%bc for ü.
 func QuotedKey(key string) string {
 	plain := true
 	for i := range len(key) {

@@ -65,9 +65,9 @@ type Token struct {
 	SHA256 string `json:"sha256"`         // the result of [HashToken]
 }
 
-// ReadTokens parses a file of tokens. It refuses errors that could admit a caller by mistake:
-// unknown roles and fields, the role of a buyer or a person without a name, and a name or a hash
-// that occurs twice.
+// ReadTokens parses the text of a file of tokens. It returns an error for mistakes that could admit
+// a caller by accident. They are unknown roles and fields, the role of a buyer or a person without
+// a name, an invalid hash, and a name or a hash that occurs twice.
 func ReadTokens(text []byte) (TokenFile, error) {
 	var file TokenFile
 	if err := json.Unmarshal(text, &file, json.RejectUnknownMembers(true)); err != nil {
@@ -77,7 +77,7 @@ func ReadTokens(text []byte) (TokenFile, error) {
 	for _, t := range file.Tokens {
 		fault := t.fault()
 		switch {
-		case fault != nil:
+		case fault != nil: // reported below
 		case names[t.Name]:
 			fault = errors.New("the name occurs twice")
 		case hashes[t.SHA256]:
@@ -91,7 +91,7 @@ func ReadTokens(text []byte) (TokenFile, error) {
 	return file, nil
 }
 
-// fault returns what is wrong with a single token, or nil.
+// fault returns what is wrong with the name, role, buyer or object, or hash of a token, or nil.
 func (t Token) fault() error {
 	err := ledger.CheckName("token", t.Name)
 	if t.Whom != "" {

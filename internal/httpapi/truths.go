@@ -23,6 +23,7 @@ const maxValueBytes = 2 << 10
 // {"question":"vote","objects":["17","18"]}, with at most 4,096 objects. The answer must be
 // {"values":["yes",""]}, in the same order; "" means that an object has no value. A token other
 // than "" is sent as a bearer token. Redirects are not followed. No error contains the answer.
+// TruthsAt checks the URL, but sends nothing to it.
 func TruthsAt(at, token string) (api.TruthFunc, error) {
 	u, err := url.Parse(at)
 	switch {
@@ -56,7 +57,8 @@ func TruthsAt(at, token string) (api.TruthFunc, error) {
 	}, nil
 }
 
-// requestValues sends a request for n values, and returns them.
+// requestValues sends a request for n values, and returns them. Any answer but n values in JSON,
+// with status 200, is an error.
 func requestValues(client *http.Client, request *http.Request, n int) ([]string, error) {
 	response, err := client.Do(request)
 	if err != nil {
@@ -69,7 +71,7 @@ func requestValues(client *http.Client, request *http.Request, n int) ([]string,
 	var answer struct {
 		Values []string `json:"values"`
 	}
-	body := http.MaxBytesReader(nil, response.Body, int64(n+1)*maxValueBytes)
+	body := http.MaxBytesReader(nil, response.Body, int64(n+1)*maxValueBytes) // one more for the rest of the JSON
 	if err := json.UnmarshalRead(body, &answer, json.RejectUnknownMembers(true)); err != nil {
 		// The error of the decoder could contain a true value.
 		return nil, errors.New("the answer of the source of true values is not {\"values\": […]}, or is too long")

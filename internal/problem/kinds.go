@@ -80,15 +80,15 @@ const (
 // class describes a kind of error.
 type class struct {
 	kind   string
-	exit   int
-	status int
-	title  string
-	target error // for [errors.Is]; nil if no error of a ledger is of this kind
-	hint   string
+	exit   int    // the exit code of the command
+	status int    // the HTTP status
+	title  string // a short description
+	target error  // errors.Is finds it in the errors of this kind; nil if kindOf finds them otherwise, or not at all
+	hint   string // what to do, unless a problem has a better hint
 }
 
-// classes returns all kinds. The kind of an error is that of the first class whose target it
-// matches.
+// classes returns all kinds, [Unexpected] first. The order matters: an error that matches the
+// targets of several classes is of the kind of the first one.
 func classes() []class {
 	all := []class{
 		{Unexpected, unexpected, 500, "unexpected", nil, again},
@@ -187,7 +187,9 @@ func classOf(kind string) class {
 	return all[0]
 }
 
-// kindOf returns the kind of an error from the errors that it wraps.
+// kindOf returns the kind of an error from the errors that it wraps. Error types that have a kind
+// of their own come before the targets of the classes, which the error may wrap as well. If nothing
+// matches, the kind is [Unexpected].
 func kindOf(err error) string {
 	var p *api.Problem
 	var quote *api.QuoteError
@@ -204,7 +206,7 @@ func kindOf(err error) string {
 		return Refused
 	case errors.As(err, &quote) && quote.Remedy == "paying":
 		return Price
-	case quote != nil:
+	case quote != nil: // set by errors.As in the case above
 		return QuoteChanged
 	}
 	for _, c := range classes() {

@@ -20,7 +20,8 @@ const Base = "https://github.com/sluicedp/sluice/blob/main/docs/reference/errors
 // ContentType is the media type of a problem in JSON.
 const ContentType = "application/problem+json"
 
-// New returns a problem of a kind. format and args are as in [fmt.Sprintf].
+// New returns a problem of a kind, with the status, exit code, title and hint of the kind. format
+// and args make its detail, as in [fmt.Sprintf].
 func New(kind, format string, args ...any) *api.Problem {
 	c := classOf(kind)
 	return &api.Problem{
@@ -44,7 +45,8 @@ const TakenOver = "another host, which detail names, has taken over the ledger: 
 const Restored = "the journal was restored to an earlier state: do not repeat the request on another host " +
 	"before an operator knows what is lost (docs/howto/postgres.md, what is lost when)"
 
-// Of returns a problem that wraps err. If err wraps an [*api.Problem], it returns that one.
+// Of returns a problem that wraps err, with the data of the error types in err. If err wraps an
+// [*api.Problem], it returns that one, unchanged.
 func Of(err error) *api.Problem {
 	if p, is := errors.AsType[*api.Problem](err); is {
 		return p
@@ -60,14 +62,14 @@ func Of(err error) *api.Problem {
 	addQuoted(p, err)
 	addOthers(p, err)
 	p.Also = alsoOf(p, err)
-	p.Err = err
+	p.Err = err // alsoOf has set it to an error made from the fields of p
 	return p
 }
 
-// alsoOf returns the kinds of an error in addition to the kind of its problem. For example, an
-// error may mean both damage and a stopped ledger.
+// alsoOf returns the kinds that err has, and that the receiver of its problem p would not find
+// without them. For example, an error may mean both damage and a stopped ledger. alsoOf sets p.Err.
 func alsoOf(p *api.Problem, err error) (kinds []string) {
-	Restore(p)
+	Restore(p) // now p wraps what the receiver would find
 	for _, c := range classes() {
 		if c.target != nil && errors.Is(err, c.target) && !errors.Is(p, c.target) {
 			kinds = append(kinds, c.kind)
@@ -76,7 +78,7 @@ func alsoOf(p *api.Problem, err error) (kinds []string) {
 	return kinds
 }
 
-// addRefused adds the refused objects of an [api.RefusedError].
+// addRefused adds the refused objects of an [api.RefusedError] to p, if err wraps one.
 func addRefused(p *api.Problem, err error) {
 	var refused *api.RefusedError
 	if errors.As(err, &refused) {
@@ -86,7 +88,7 @@ func addRefused(p *api.Problem, err error) {
 	}
 }
 
-// addQuoted adds the current quote of an [api.QuoteError].
+// addQuoted adds the current quote of an [api.QuoteError] to p, if err wraps one.
 func addQuoted(p *api.Problem, err error) {
 	var quote *api.QuoteError
 	if errors.As(err, &quote) {
@@ -96,7 +98,8 @@ func addQuoted(p *api.Problem, err error) {
 	}
 }
 
-// addOthers adds the data of other error types.
+// addOthers adds the data of another error type to p: of the first one below that err wraps. Where
+// the type is that of a field of p, errors.As sets this field.
 func addOthers(p *api.Problem, err error) {
 	var displaced *api.DisplacedError
 	var score *mechanism.ScoreError
@@ -112,13 +115,13 @@ func addOthers(p *api.Problem, err error) {
 		p.Key, p.Field = conflict.Key, conflict.Field
 	case errors.As(err, &p.Name):
 		p.Field = p.Name.What
-	case errors.As(err, &p.Gone), errors.As(err, &p.Clock): // errors.As has set the field; nothing else is needed
+	case errors.As(err, &p.Gone), errors.As(err, &p.Clock): // nothing else is needed
 	case errors.Is(err, api.ErrTruthSource):
 		p.Field = truths
 	}
 }
 
-// closedHint returns what to do about a reservation in a state that is not open.
+// closedHint returns what to do about a reservation that is no longer open, by its state.
 func closedHint(state string) string {
 	switch state {
 	case "captured":
@@ -133,18 +136,19 @@ func closedHint(state string) string {
 const truths = "truths"
 
 // Restore sets the error that a problem wraps, from its kinds and its data, after the problem was
-// read. It returns p.
+// read. The error joins the error type that has the data, if there is one, and the targets of the
+// kinds, so that [errors.Is] and [errors.As] find them. Restore changes p, and returns it.
 func Restore(p *api.Problem) *api.Problem {
 	var all []error
 	kinds := append([]string{p.Kind}, p.Also...)
 	if err := typed(p); err != nil {
-		all, kinds = append(all, err), p.Also
+		all, kinds = append(all, err), p.Also // without the target of p.Kind, for which err is enough
 	}
 	if p.Kind == Invalid && p.Field == truths {
 		all = append(all, api.ErrTruthSource)
 	}
 	for _, kind := range kinds {
-		all = append(all, classOf(kind).target)
+		all = append(all, classOf(kind).target) // may be nil, which Join omits
 	}
 	p.Err = errors.Join(all...)
 	return p

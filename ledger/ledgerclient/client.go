@@ -33,10 +33,10 @@ type Options struct {
 
 // Client calls a ledger that another process has open. Its methods may be called concurrently.
 type Client struct {
-	base  string
+	base  string // the address of the server, to which the paths of requests are added
 	token string
 	http  *http.Client
-	about api.About
+	about api.About // as Dial has read it
 }
 
 // Dial returns a client of the server at an address: https://…, http://… on this machine, or
@@ -49,7 +49,7 @@ type Client struct {
 func Dial(ctx context.Context, address string, o Options) (*Client, error) {
 	c := &Client{token: o.Token, http: &http.Client{}}
 	if o.HTTP != nil {
-		copied := *o.HTTP
+		copied := *o.HTTP // the caller's own client is not changed
 		c.http = &copied
 	}
 	// Redirects are not followed, because the token is for this address only.
@@ -62,14 +62,14 @@ func Dial(ctx context.Context, address string, o Options) (*Client, error) {
 		err = checkAbout(about)
 	}
 	if c.about = about; err != nil {
-		_ = c.Close() // the caller gets no client that it could close
+		_ = c.Close() // the caller gets no client that it could close itself
 		return nil, err
 	}
 	return c, nil
 }
 
-// checkAbout returns an error if a required field is missing. Any web server may answer with a
-// JSON object that is not from a ledger.
+// checkAbout returns an error that lists the required fields that are missing or invalid, if there
+// are any. Any web server may answer with a JSON object that is not from a ledger.
 func checkAbout(a api.About) error {
 	var missing []string
 	for name, isMissing := range map[string]bool{
@@ -90,14 +90,15 @@ func checkAbout(a api.About) error {
 	return problem.New(problem.Unreachable, what, strings.Join(missing, ", "))
 }
 
-// locate sets the server's address and transport.
+// locate sets c.base from an address of one of the forms of [Dial]. For a Unix socket it also sets
+// a transport that connects to the socket. It returns [api.ErrInvalid] for any other address.
 func (c *Client) locate(address string) error {
 	path, isSocket, err := httpapi.SocketPath(address)
 	if err != nil {
 		return err
 	}
 	if isSocket {
-		c.base = "http://localhost"
+		c.base = "http://localhost" // the transport ignores this host
 		c.http.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return dialSocket(ctx, path)
 		}}
@@ -130,16 +131,17 @@ func (c *Client) About() api.About { return c.about }
 type message struct {
 	path     string
 	query    url.Values
-	keyed    bool
-	key      string
-	body     any // nil for none
-	accept   string
-	most     int64 // maximum bytes of the answer or of the problem
-	isStream bool  // the answer is read in parts, each with a limit of its own
+	keyed    bool   // the request needs an idempotency key
+	key      string // that key
+	body     any    // nil for none
+	accept   string // the media type of the answer; "" leaves the choice to the server
+	most     int64  // maximum bytes of the answer or of the problem
+	isStream bool   // the answer is read in parts, each with a limit of its own; most is only for the problem
 }
 
-// do sends a request and returns the answer, or the problem as an error. The caller closes the
-// body of the answer.
+// do sends a request and returns an answer with the status 200. It returns the problem of any other
+// answer, or that there is no answer, as an error. The caller closes the body of the answer. Unless
+// the answer is a stream, reading more than m.most bytes of its body is an error.
 func (c *Client) do(ctx context.Context, m message) (*http.Response, error) {
 	request, err := c.request(ctx, m)
 	if err != nil {
@@ -160,6 +162,8 @@ func (c *Client) do(ctx context.Context, m message) (*http.Response, error) {
 	return nil, problemOf(ctx, response)
 }
 
+// request returns the HTTP request of a message. It returns [api.ErrInvalid] if the body cannot be
+// sent as JSON, or if the idempotency key is needed and empty.
 func (c *Client) request(ctx context.Context, m message) (*http.Request, error) {
 	at := c.base + m.path
 	if len(m.query) > 0 {
@@ -201,7 +205,9 @@ func (c *Client) request(ctx context.Context, m message) (*http.Request, error) 
 	return request, nil
 }
 
-// unreachable returns the error for a server that did not answer, or whose answer broke off.
+// unreachable returns the error for a server that did not answer, or whose answer broke off or
+// cannot be decoded. If ctx has ended, that is the error of ctx. If the server at a socket is not
+// trusted, it is the [*serverError]. Otherwise it is a problem of the kind "unreachable".
 func unreachable(ctx context.Context, err error) error {
 	if cause := ctx.Err(); cause != nil {
 		return cause
@@ -216,7 +222,9 @@ func unreachable(ctx context.Context, err error) error {
 	return problem.New(problem.Unreachable, "no answer from the server: %v", err)
 }
 
-// problemOf returns the problem in a server's answer.
+// problemOf returns the problem in a server's answer as an error. If the answer is too long, or is
+// not a problem, it returns a problem of the kind "unreachable" or, if ctx has ended, the error of
+// ctx.
 func problemOf(ctx context.Context, response *http.Response) error {
 	media, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	p := &api.Problem{}
@@ -234,7 +242,8 @@ func problemOf(ctx context.Context, response *http.Response) error {
 	return problem.Restore(p)
 }
 
-// call sends a request, and decodes the answer into out, which is a pointer.
+// call sends a request, and decodes the answer, which is JSON, into the value that out points to.
+// It sets m.most.
 func (c *Client) call(ctx context.Context, m message, out any) error {
 	m.most = limitOf(m.body, out)
 	text, err := c.readAll(ctx, m)
@@ -247,7 +256,7 @@ func (c *Client) call(ctx context.Context, m message, out any) error {
 	return nil
 }
 
-// ask sends a request and returns the decoded answer.
+// ask sends a request and returns the decoded answer. After an error the result means nothing.
 func ask[Out any](ctx context.Context, c *Client, m message) (out Out, err error) {
 	err = c.call(ctx, m, &out)
 	return out, err
@@ -288,13 +297,14 @@ func change[Out any](ctx context.Context, c *Client, path, key string, in any) (
 	return ask[Out](ctx, c, message{path: path, keyed: true, key: key, body: in})
 }
 
-// changeOnly is change for a request without a result.
+// changeOnly is change for a request that has no result.
 func (c *Client) changeOnly(ctx context.Context, path, key string, in any) error {
 	_, err := change[httpapi.Done](ctx, c, path, key, in)
 	return err
 }
 
-// readAll sends a request, and returns the whole answer.
+// readAll sends a request, and returns the whole answer, which has at most m.most bytes. It returns
+// a problem of the kind "unreachable" if the answer is longer, or ends before its Content-Length.
 func (c *Client) readAll(ctx context.Context, m message) ([]byte, error) {
 	response, err := c.do(ctx, m)
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 
 // Proofs and copies.
 
-// Receipt is [ledger.Ledger.Receipt].
+// Receipt is [ledger.Ledger.Receipt]. It checks the form of the receipt, but verifies no proof.
 func (c *Client) Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error) {
 	text, err := c.readAll(ctx, message{path: numbered("sales", sale, "/receipt"), most: event.MaxDocument})
 	if err != nil {
@@ -89,6 +89,8 @@ func (c *Client) CompactTo(ctx context.Context, path string, progress func(done,
 	return c.copyTo(ctx, path, query("compact", true), progress)
 }
 
+// copyTo writes a copy of the server's ledger to path. query has the parameters of the route
+// "backup": nil for a copy with unused pages. See [Client.Backup].
 func (c *Client) copyTo(
 	ctx context.Context, path string, query url.Values, progress func(done, total int),
 ) (done api.Copied, err error) {
@@ -106,13 +108,14 @@ func (c *Client) copyTo(
 	return done, err
 }
 
-// withFetched fetches a copy of the server's ledger, as it is at one instant, and calls use with
-// it. The copy is in a new directory inside dir, which is removed at the end. So errors call the
-// copy by name, and not by its path.
+// withFetched fetches a copy of the server's ledger, as it is at one instant, opens it for reading,
+// and calls use with it. It returns the error of use, or of any step before or after. The copy is
+// in a new directory inside dir, which withFetched removes at the end. So errors call the copy by
+// name, and not by its path.
 func (c *Client) withFetched(
 	ctx context.Context, dir, name string, query url.Values, use func(*ledger.Ledger) error,
 ) (err error) {
-	within := dir
+	within := dir // from here on, dir is the new directory inside it
 	if dir, err = os.MkdirTemp(within, ".sluice-fetched-"); err != nil {
 		return fmt.Errorf("fetch: %w", ledgerfile.Renamed(err, name+" in "+within))
 	}
@@ -132,7 +135,8 @@ func (c *Client) withFetched(
 	return errors.Join(use(l), l.Close())
 }
 
-// fetchInto writes the server's file, as it is at one instant, to file, and closes file.
+// fetchInto writes the server's file, as it is at one instant, to file, syncs file and closes it.
+// It closes file after an error, too.
 func (c *Client) fetchInto(ctx context.Context, file *os.File, query url.Values) (err error) {
 	defer func() { err = errors.Join(err, file.Close()) }()
 	response, err := c.do(ctx, message{path: "/v1/backup", query: query, most: smallAnswer, isStream: true})

@@ -22,6 +22,7 @@ func (c *Client) Stats(ctx context.Context) (api.Stats, error) {
 
 // Health is [ledger.Ledger.Health] of the server's ledger.
 func (c *Client) Health(ctx context.Context) (observe.Health, error) {
+	// For a ledger that has stopped, the server sends the error of Health inside the result.
 	out, err := get[httpapi.Health](ctx, c, "/v1/health", nil)
 	if err == nil && out.Stopped != nil {
 		err = problem.Restore(out.Stopped)
@@ -43,7 +44,8 @@ func (c *Client) DefineQuestion(ctx context.Context, key string, q api.Question)
 	return c.changeOnly(ctx, "/v1/questions", key, &in)
 }
 
-// Enroll is [ledger.Ledger.Enroll].
+// Enroll is [ledger.Ledger.Enroll]. It calls r.Terms once for each object, in the order of their
+// names, and sends the results.
 func (c *Client) Enroll(ctx context.Context, r api.EnrollRequest) (api.EnrollResult, error) {
 	in := httpapi.Enrolment{EnrollRequest: r}
 	if r.Terms != nil {
@@ -62,14 +64,16 @@ func (c *Client) Enroll(ctx context.Context, r api.EnrollRequest) (api.EnrollRes
 func (c *Client) ChangeTerms(ctx context.Context, r api.ChangeTermsRequest) (api.ChangeTermsResult, error) {
 	in := httpapi.NewTerms{ChangeTermsRequest: r}
 	if r.Policy != nil {
+		// JSON omits the zero policy, which has no ceiling. NoPolicy distinguishes it from none.
 		in.Policy, in.NoPolicy = *r.Policy, r.Policy.IsZero()
 	}
 	return change[api.ChangeTermsResult](ctx, c, "/v1/terms", r.Key, &in)
 }
 
 // Reconcile is [ledger.Ledger.Reconcile] without progress. The whole table is sent in one request,
-// and must fit into it. Confirm gets the result of a dry run. If the result has changed when the
-// request is executed, nothing is done. The error is then a [*api.Problem] of the kind "changed".
+// whose size the server limits. Confirm gets the result of a dry run, a first request. If the
+// second request would do something else, nothing is done. The error is then a [*api.Problem] of
+// the kind "changed".
 func (c *Client) Reconcile(ctx context.Context, r api.ReconcileRequest) (out api.ReconcileResult, err error) {
 	if r.Members == nil {
 		return out, fmt.Errorf("%w: reconcile: Members is not set", api.ErrInvalid)
@@ -89,7 +93,7 @@ func (c *Client) Reconcile(ctx context.Context, r api.ReconcileRequest) (out api
 		in.Members = append(in.Members, row)
 	}
 	if r.Confirm != nil {
-		plan, err := c.reconcile(ctx, in, true)
+		plan, err := c.reconcile(ctx, in, true) // a dry run
 		if err == nil {
 			err = r.Confirm(plan)
 		}
@@ -101,6 +105,7 @@ func (c *Client) Reconcile(ctx context.Context, r api.ReconcileRequest) (out api
 	return c.reconcile(ctx, in, r.DryRun)
 }
 
+// reconcile sends a table. With dry, the server only returns what it would do.
 func (c *Client) reconcile(ctx context.Context, in httpapi.Reconcile, dry bool) (api.ReconcileResult, error) {
 	in.DryRun = dry
 	return post[api.ReconcileResult](ctx, c, "/v1/reconciliations", &in)
@@ -115,7 +120,7 @@ func (c *Client) Release(ctx context.Context, r api.ReleaseRequest) (out api.Res
 		return err
 	}
 	switch {
-	case r.TrueValue == "":
+	case r.TrueValue == "": // values are sent only if the server asks for them
 		err = truthRequest{truth: r.Truth, send: send}.run(ctx)
 	case r.Truth != nil:
 		err = fmt.Errorf("%w: a release has both TrueValue and Truth: set one of them", api.ErrInvalid)
@@ -137,13 +142,15 @@ func (c *Client) Raise(ctx context.Context, r api.RaiseRequest) (api.RaiseResult
 
 // Advance is [ledger.Ledger.Advance] without progress.
 func (c *Client) Advance(ctx context.Context, r api.AdvanceRequest) (api.AdvanceResult, error) {
-	all, err := api.Collect(c.Questions(ctx))
+	all, err := api.Collect(c.Questions(ctx)) // for their number
 	if err != nil {
 		return api.AdvanceResult{}, err
 	}
 	var out httpapi.Advanced
-	// A sweep is executed in parts, and asks for each object's value at most once per question.
-	// Values of earlier rounds belong to parts that are done, and are not sent again.
+	// The server executes the request in parts, each about some of the objects. In each round of a
+	// part it asks for values of at most one more question of each object. So a part needs no more
+	// rounds than there are questions. Values of earlier rounds belong to parts that are done, and
+	// are not sent again.
 	send := func(truths map[string]httpapi.Truths) (err error) {
 		in := httpapi.Advance{AdvanceRequest: r, Truths: truths}
 		out, err = change[httpapi.Advanced](ctx, c, "/v1/advances", r.Key, &in)
@@ -194,7 +201,7 @@ func (c *Client) Forget(ctx context.Context, r api.ObjectRequest) error {
 	return c.changeOnly(ctx, "/v1/forgettings", r.Key, &r)
 }
 
-// Compact is [ledger.Ledger.Compact] without progress.
+// Compact is [ledger.Ledger.Compact] without progress: it ignores the second argument.
 func (c *Client) Compact(ctx context.Context, _ func(done, total int)) error {
 	_, err := post[httpapi.Compacted](ctx, c, "/v1/compactions", &httpapi.Done{})
 	return err

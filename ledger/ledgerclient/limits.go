@@ -23,8 +23,9 @@ const (
 	largeAnswer = 512 << 20
 )
 
-// limitOf returns the maximum number of bytes of the answer or problem for a request. An answer
-// may list each object of the request.
+// limitOf returns the maximum number of bytes of the answer or problem for a request. in is the
+// body of the request, or nil, and out a pointer for the decoded answer. An answer may list each
+// object that the request names, or any number of objects if the request is also about others.
 func limitOf(in, out any) int64 {
 	switch out.(type) {
 	case *api.Budget:
@@ -32,7 +33,7 @@ func limitOf(in, out any) int64 {
 	case *httpapi.Questions, *httpapi.Buyers, *httpapi.Levels, *api.ObjectState, *api.Estimate:
 		return largeAnswer
 	case *api.Sale, *api.Reservation:
-		if in == nil {
+		if in == nil { // it is read by its number, so the request names none of its objects
 			return largeAnswer
 		}
 	}
@@ -47,12 +48,13 @@ func limitOf(in, out any) int64 {
 // "unreachable".
 type bounded struct {
 	io.ReadCloser
-	most, left int64
+	most, left int64 // the maximum, and how much of it is not read yet
 }
 
 func bound(body io.ReadCloser, most int64) *bounded { return &bounded{body, most, most} }
 
-// Read implements [io.Reader].
+// Read implements [io.Reader]. It reads up to one byte more than the maximum, to notice that the
+// body is longer.
 func (b *bounded) Read(p []byte) (int, error) {
 	if int64(len(p)) > b.left+1 {
 		p = p[:b.left+1]
@@ -64,12 +66,14 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// tooLong returns the problem of an answer of more than most bytes.
 func tooLong(most int64) error {
 	const what = "the answer has more than %d bytes, the most that an answer to this request can have"
 	return problem.New(problem.Unreachable, what, most)
 }
 
-// readLine reads a line including its end, of at most so many bytes.
+// readLine reads a line including its end, of at most so many bytes. It returns a problem if the
+// line is longer, and [io.ErrUnexpectedEOF] if the input ends before the line does or at its start.
 func readLine(in *bufio.Reader, most int64) (line []byte, err error) {
 	for {
 		part, err := in.ReadSlice('\n')

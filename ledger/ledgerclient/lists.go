@@ -19,8 +19,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// list yields the items of a list, each of at most so many bytes. Each range over the result sends
-// the request again.
+// list yields the items of a list, which it reads as a stream. An item has at most so many bytes.
+// The last element is the error, if there is one. Each range over the result sends the request
+// again.
 func list[T any](ctx context.Context, c *Client, path string, query url.Values, most int64) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		m := message{path: path, query: query, accept: httpapi.Lines, most: smallAnswer, isStream: true}
@@ -36,10 +37,11 @@ func list[T any](ctx context.Context, c *Client, path string, query url.Values, 
 	}
 }
 
-// errStopped means that the consumer stopped the iteration.
+// errStopped means that the consumer stopped the iteration, and so must get no error.
 var errStopped = errors.New("the consumer stopped the iteration")
 
-// listError returns the error that the iteration over a list ends with.
+// listError returns the error with which the iteration over a list ends. A problem, and an
+// [api.ErrInvalid], is returned as it is; for any other error see unreachable.
 func listError(ctx context.Context, err error) error {
 	var p *api.Problem
 	if errors.As(err, &p) || errors.Is(err, api.ErrInvalid) {
@@ -48,7 +50,9 @@ func listError(ctx context.Context, err error) error {
 	return unreachable(ctx, err)
 }
 
-// items reads a list up to its last line. Without that line the list is incomplete.
+// items reads a list up to its last line (see [httpapi.End]), and calls each with every item. It
+// returns nil if the last line says that the list is complete, and the problem if the last line has
+// one. It returns errStopped if each returns false, and another error if the list breaks off.
 func items[T any](in *bufio.Reader, most int64, each func(T) bool) error {
 	for {
 		line, err := readLine(in, most)
@@ -100,7 +104,7 @@ func (c *Client) Watch(ctx context.Context, from uint64) iter.Seq2[event.Event, 
 		response, err := c.do(within, m)
 		if err == nil {
 			defer func() { _ = response.Body.Close() }()
-			alarm := time.AfterFunc(maxSilence, cancel)
+			alarm := time.AfterFunc(maxSilence, cancel) // reset by each line
 			defer alarm.Stop()
 			err = follow(bufio.NewReader(response.Body), func() { alarm.Reset(maxSilence) }, func(e event.Event) bool {
 				alarm.Stop() // the consumer's time does not count
@@ -114,9 +118,11 @@ func (c *Client) Watch(ctx context.Context, from uint64) iter.Seq2[event.Event, 
 	}
 }
 
-// follow reads server-sent events. It always returns an error.
+// follow reads server-sent events. It calls alive for each line, and each for every event of the
+// log. It always returns an error. That is the problem that the server sends at the end, errStopped
+// if each returns false, or the reason why reading or decoding failed.
 func follow(in *bufio.Reader, alive func(), each func(event.Event) bool) error {
-	kind := ""
+	kind := "" // the type of the next event; only "problem", the last one, has a type
 	for {
 		line, err := readLine(in, largeAnswer)
 		if err != nil {
@@ -149,7 +155,9 @@ func follow(in *bufio.Reader, alive func(), each func(event.Event) bool) error {
 // maxItems is the maximum number of items in one page of a server's list.
 const maxItems = 1000
 
-// part reads a page of a list.
+// part reads a page of a list: at most limit items after the cursor after, "" for the beginning. It
+// returns the cursor of the next page, which is "" at the end of the list. of has the other
+// parameters of the query, or is nil; part adds to it.
 func part[T any](
 	ctx context.Context, c *Client, path string, of url.Values, after string, limit int,
 ) (found []T, next string, err error) {
@@ -171,7 +179,8 @@ func part[T any](
 	return out.Items, out.Next, err
 }
 
-// numberedPart reads a page of a list of numbered items.
+// numberedPart is part for a list of numbered items, whose cursors are numbers: 0 is the beginning
+// of the list as after, and its end as next.
 func numberedPart[T any](
 	ctx context.Context, c *Client, path string, query url.Values, after uint64, limit int,
 ) (found []T, next uint64, err error) {
@@ -231,7 +240,7 @@ func (c *Client) ResponsesPage(
 	return part[api.Response](ctx, c, "/v1/responses", parameters, after, limit)
 }
 
-// each yields the items that read returns, or its error.
+// each yields the items that read returns, or its error. Each range over the result calls read.
 func each[T any](read func() ([]T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		all, err := read()

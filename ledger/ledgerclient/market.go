@@ -30,6 +30,7 @@ func (c *Client) Sell(ctx context.Context, r api.SellRequest) (api.Sale, error) 
 	return sale(out), err
 }
 
+// sale returns the sale in an answer, with the objects that only the host sees in its own fields.
 func sale(out httpapi.Sold) api.Sale {
 	out.Sale.TruthChanged, out.Sale.TruthInvalid = out.Changed, out.Invalid
 	return out.Sale
@@ -42,7 +43,7 @@ func (c *Client) Reserve(ctx context.Context, r api.ReserveRequest) (api.Reserva
 	return change[api.Reservation](ctx, c, "/v1/reservations", r.Key, &in)
 }
 
-// numbered returns the path of a numbered resource, followed by the given text.
+// numbered returns the path of a numbered resource, such as "/v1/sales/7", and then suffix.
 func numbered(kind string, number uint64, suffix string) string {
 	return "/v1/" + kind + "/" + strconv.FormatUint(number, 10) + suffix
 }
@@ -91,7 +92,7 @@ func (c *Client) Deliveries(ctx context.Context, sale uint64) iter.Seq2[api.Deli
 	return list[api.Delivery](ctx, c, numbered("sales", sale, "/deliveries"), nil, smallAnswer)
 }
 
-// Buyers is [ledger.Ledger.Buyers].
+// Buyers is [ledger.Ledger.Buyers]. It reads all pages before it yields the first buyer.
 func (c *Client) Buyers(ctx context.Context) iter.Seq2[api.BuyerState, error] {
 	return each(func() (all []api.BuyerState, err error) {
 		parameters := query("limit", maxItems)

@@ -8,8 +8,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// dialSocket connects to the server at the path of a Unix socket, unless another user may have
-// placed the socket as a trap (see [Dial]).
+// dialSocket connects to the server at the path of a Unix socket. If another user may have placed
+// the socket as a trap (see [Dial]), it closes the connection and returns a [*serverError].
 func dialSocket(ctx context.Context, path string) (net.Conn, error) {
 	c, err := new(net.Dialer).DialContext(ctx, "unix", path)
 	if err != nil {
@@ -22,7 +22,8 @@ func dialSocket(ctx context.Context, path string) (net.Conn, error) {
 	return c, nil
 }
 
-// serverError means that the server at a socket may belong to another user, who set a trap.
+// serverError means that another user may have placed a socket as a trap, so nothing was sent to
+// its server.
 type serverError struct{ error }
 
 // Unwrap returns the error inside.

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// checkServer returns an error if another user may have placed the socket at path. It accepts a
-// server that runs as root or as this user. It accepts any other server if only its user, root and
-// this user could have placed the socket.
+// checkServer returns an error if another user may have placed the socket at path, to which c is
+// connected. It accepts a server that runs as root or as this user. It accepts a server that runs
+// as a third user if only that user, root and this user could have placed the socket.
 func checkServer(c net.Conn, path string) error {
 	socket, is := c.(*net.UnixConn)
 	if !is {
@@ -38,10 +38,12 @@ func checkServer(c net.Conn, path string) error {
 	return nil
 }
 
+// runsAsTrusted reports whether a user is root or this user.
 func runsAsTrusted(uid uint32) bool { return uid == 0 || uid == uint32(os.Geteuid()) }
 
 // checkOnlyWriters returns an error if users other than uid, root and this user can write to a
-// directory on the way to path. The caller that chose the path trusts the users who can.
+// directory on the way to path, with and without its symbolic links followed. Only users who can
+// write to such a directory can put another socket in place of the one at path.
 func checkOnlyWriters(uid uint32, path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -58,10 +60,11 @@ func checkOnlyWriters(uid uint32, path string) error {
 				return err
 			}
 			owner, is := info.Sys().(*syscall.Stat_t)
+			// 0o022: writable by the group or by all
 			if !is || owner.Uid != uid && !runsAsTrusted(owner.Uid) || info.Mode().Perm()&0o022 != 0 {
 				return fmt.Errorf("other users can write to %s", dir)
 			}
-			if dir == filepath.Dir(dir) {
+			if dir == filepath.Dir(dir) { // the root directory
 				break
 			}
 		}

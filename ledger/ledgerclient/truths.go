@@ -17,11 +17,16 @@ import (
 // truthRequest sends a request whose draws may need true values. It repeats the request with the
 // values that the server asks for, until the server asks for none.
 type truthRequest struct {
-	truth api.TruthFunc
+	truth api.TruthFunc                                // the caller's source of true values; may be nil
 	send  func(truths map[string]httpapi.Truths) error // true values by question
 	keep  int                                          // how many previous rounds of values are sent again; 0 for all
 }
 
+// run sends the request first without values. Each time the server asks for values, run calls the
+// source for them, and sends the request again with the values of all rounds, or of the last
+// r.keep rounds. It returns the first result of send that asks for no values, nil or an error. It
+// also returns an error if there is no source, if the source fails, or if the server asks only for
+// values that were just sent.
 func (r truthRequest) run(ctx context.Context) error {
 	var rounds []map[string]httpapi.Truths
 	for {
@@ -44,12 +49,13 @@ func (r truthRequest) run(ctx context.Context) error {
 		}
 		rounds = append(rounds, values)
 		if r.keep > 0 && len(rounds) > r.keep {
-			rounds = slices.Delete(rounds, 0, 1)
+			rounds = slices.Delete(rounds, 0, 1) // the oldest
 		}
 	}
 }
 
-// merge combines the true values of several rounds.
+// merge returns the true values of several rounds by question, in maps of its own. Each round has
+// values by question.
 func merge(rounds []map[string]httpapi.Truths) map[string]httpapi.Truths {
 	all := map[string]httpapi.Truths{}
 	for _, round := range rounds {
@@ -67,7 +73,9 @@ func merge(rounds []map[string]httpapi.Truths) map[string]httpapi.Truths {
 // documents.
 const maxBatch = 4096
 
-// ask calls the source for the needed values that are not yet known.
+// ask calls the source for the needed values that are not yet known, at most maxBatch objects at a
+// time. It returns the new values by question, in a form that JSON can represent. The result is
+// empty if all needed values are known.
 func (r truthRequest) ask(
 	ctx context.Context, needs []api.Need, known map[string]httpapi.Truths,
 ) (map[string]httpapi.Truths, error) {
@@ -93,9 +101,10 @@ func (r truthRequest) ask(
 	return values, nil
 }
 
-// valuesOf calls the source for the values of objects, and checks that it returns one for each.
+// valuesOf calls the source for the values of objects. It returns an error if the source fails,
+// does not return exactly one value for each object, or returns only after ctx has ended.
 func (r truthRequest) valuesOf(ctx context.Context, question string, objects []string) ([]string, error) {
-	values, err := r.truth(ctx, question, slices.Clone(objects))
+	values, err := r.truth(ctx, question, slices.Clone(objects)) // the source may change its list
 	switch ended := ctx.Err(); {
 	case ended != nil:
 		return nil, fmt.Errorf("the context of the request ended during the call of its source of true values: %w",
@@ -109,8 +118,9 @@ func (r truthRequest) valuesOf(ctx context.Context, question string, objects []s
 	return values, nil
 }
 
-// sendable returns a true value that JSON can represent. A value that is not UTF-8 becomes a zero
-// byte, because neither can be a value of a question.
+// sendable returns a true value in a form that JSON can represent. A value that is not UTF-8
+// becomes a zero byte. Neither can be a value of a question, so the server refuses both in the same
+// way.
 func sendable(value string) string {
 	if utf8.ValidString(value) {
 		return value
@@ -118,8 +128,9 @@ func sendable(value string) string {
 	return "\x00"
 }
 
-// draw sends a request with an idempotency key about one question, with the true values that it
-// needs.
+// draw sends a request with an idempotency key about one question, again and again until it has
+// the true values that it needs (see truthRequest). in returns the body of the request with the
+// given true values. draw returns the decoded answer.
 func draw[Out any](
 	ctx context.Context, c *Client, path, key string, truth api.TruthFunc, in func(httpapi.Truths) any,
 ) (out Out, err error) {
@@ -130,7 +141,7 @@ func draw[Out any](
 	return out, err
 }
 
-// onlyTruths returns the true values of the only question of a request.
+// onlyTruths returns the true values of the only question of a request, or nil if there are none.
 func onlyTruths(truths map[string]httpapi.Truths) httpapi.Truths {
 	for _, only := range truths {
 		return only

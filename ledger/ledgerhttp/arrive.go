@@ -13,9 +13,10 @@ import (
 // is full.
 const firstBody = 4 << 10
 
-// receive reads the body of a request into memory. While the body arrives, the request counts as
-// arriving and not as running. The client must send as fast as [Limits] require. The bytes count
-// against Limits.Memory until the request is answered.
+// receive reads the body of a request into c.raw. While the body arrives, the request counts as
+// arriving and not as running. The client must send as fast as [Limits] require. The size of the
+// buffer counts against Limits.Memory until [call.forgetBody] releases it. The result is a problem
+// if a limit is reached, the body is too large, or it ends or is late before all of it has arrived.
 func (c *call) receive() error {
 	leaveArriving, err := c.handler.gates.arriving.enter(c.holder)
 	if err != nil {
@@ -44,11 +45,13 @@ func (c *call) receive() error {
 		return problem.New(problem.Invalid, "the request ended before its whole body arrived")
 	}
 	c.arrived = true
-	c.out.setBodyDeadline(0) // from here on the server only watches the connection for its end
+	c.out.setBodyDeadline(0) // no deadline: from here on the server reads only to notice a disconnect
 	return nil
 }
 
-// growBuffer doubles the buffer of the body, up to one byte more than Limits.Body.
+// growBuffer doubles the buffer of the body, up to one byte more than Limits.Body. The read that
+// finds the end of a body of exactly Limits.Body bytes needs this byte. growBuffer returns an
+// error, and changes nothing, if Limits.Memory does not allow the larger buffer.
 func (c *call) growBuffer() error {
 	size := int(min(max(firstBody, 2*int64(cap(c.raw))), c.handler.limits.Body+1))
 	if err := c.bodyMemory.grow(size - cap(c.raw)); err != nil {
@@ -69,10 +72,11 @@ func (c *call) forgetBody() {
 	}
 }
 
-// receive reads a part of the body, within the time that the client has left.
+// receive reads a part of the body into the buffer, within the time that the client has left. It
+// updates that time. It returns an error if the time ends during the read, or is used up by it.
 func (w *writer) receive(in io.Reader, into []byte, left *allowance) (n int, err error) {
 	begun := w.now()
-	// an error means that the writer supports no deadlines: it is no connection
+	// An error means that the writer is no network connection, and supports no deadlines.
 	_ = w.control.SetReadDeadline(begun.Add(left.left))
 	n, err = in.Read(into)
 	left.spend(w.now().Sub(begun), n)
@@ -86,7 +90,8 @@ func (w *writer) receive(in io.Reader, into []byte, left *allowance) (n int, err
 // once could reset the connection before the client has read the answer.
 const lingerTime = time.Second
 
-// closeUnread lets the server close the connection of a request whose body was not read.
+// closeUnread makes the server close the connection after the answer to a request, unless the whole
+// body of the request has arrived. The next request could begin only after the unread rest.
 func (c *call) closeUnread() {
 	if c.request.ContentLength == 0 || c.arrived {
 		return

@@ -17,14 +17,16 @@ import (
 // of a list would also write each list, and each list inside it, to a buffer of its own first.
 
 // strictLists returns options that read each [api.List] and [api.Mechanism] with the options of the
-// decoder. A list without elements becomes nil.
+// decoder, so that unknown members inside them are errors too. A list without elements becomes nil.
 func strictLists() json.Options {
+	// The decoder calls this for each type with a method UnmarshalJSON. ErrUnsupported makes it
+	// read a type that is no list in the usual way.
 	list := func(d *jsontext.Decoder, list stdjson.Unmarshaler) error {
 		v := reflect.ValueOf(list).Elem()
 		if !isList(v.Type()) {
 			return errors.ErrUnsupported
 		}
-		plain := reflect.New(reflect.SliceOf(v.Type().Elem()))
+		plain := reflect.New(reflect.SliceOf(v.Type().Elem())) // a slice type without the method
 		if err := json.UnmarshalDecode(d, plain.Interface()); err != nil {
 			return err
 		}
@@ -38,13 +40,14 @@ func strictLists() json.Options {
 		if err != nil {
 			return err
 		}
+		// This decoding only refuses unknown members: the method below accepts them.
 		var members struct {
 			Family  jsontext.Value `json:"family"`
 			Outputs jsontext.Value `json:"outputs"`
 		}
 		if err := json.Unmarshal(text, &members, d.Options()); err != nil {
 			if fault, is := errors.AsType[*json.SemanticError](err); is {
-				fault.JSONPointer = d.StackPointer() + fault.JSONPointer
+				fault.JSONPointer = d.StackPointer() + fault.JSONPointer // from the start of the body
 			}
 			return err
 		}
@@ -54,10 +57,10 @@ func strictLists() json.Options {
 }
 
 // listsOut returns options that write each [api.List] with the options of the encoder, and without
-// a buffer.
+// a buffer. ErrUnsupported makes the encoder write a type that is no list in the usual way.
 func listsOut() json.Options {
 	write := func(e *jsontext.Encoder, list stdjson.Marshaler) error {
-		v := reflect.Indirect(reflect.ValueOf(list))
+		v := reflect.Indirect(reflect.ValueOf(list)) // not valid if list is a nil pointer
 		if !v.IsValid() || !isList(v.Type()) {
 			return errors.ErrUnsupported
 		}

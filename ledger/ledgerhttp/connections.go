@@ -21,20 +21,21 @@ const sendBuffer = 256 << 10
 // client keeps it open. When the server needs a slot, it closes a waiting connection, in the order
 // of these constants.
 const (
-	unproven = iota // no request has been admitted yet
-	idle            // between two requests
-	idlePriority
-	waitingStates
-	active = waitingStates // a request is in progress; never closed to make a slot free
+	unproven      = iota          // no request has been admitted, or the last one was refused by admitConnection
+	idle                          // between two requests
+	idlePriority                  // between two requests of an operator or of metrics
+	waitingStates                 // the number of the states above
+	active        = waitingStates // a request is in progress; never closed to make a slot free
 )
 
 // group is a set of connections: all connections, or those of one address.
 type group struct {
 	count   int
-	waiting [waitingStates]queue.List // of *boundConn; the front has waited longest
+	waiting [waitingStates]queue.List // by state, of *boundConn; the front has waited longest
 }
 
-// next returns the connection to close when a slot is needed, or nil if none is waiting.
+// next returns the connection to close when a slot is needed: of those in the first state in which
+// any connection waits, the one that has waited longest. It returns nil if none is waiting.
 func (g *group) next() *boundConn {
 	for state := range waitingStates {
 		if first := g.waiting[state].Front(); first != nil {
@@ -53,25 +54,28 @@ type connectionLimiter struct {
 
 	mu        sync.Mutex
 	all       group
-	addresses map[netip.Prefix]*group
-	proven    int               // proven connections without priority
-	provenBy  map[principal]int // the same, by principal
+	addresses map[netip.Prefix]*group // by addressOf; each has at least one connection
+	proven    int                     // connections that count for a principal: proven, without priority
+	provenBy  map[principal]int       // the same, by principal
 }
 
 // Listener returns a listener for [Handler.Server] that bounds its connections by [Limits]. Its
 // Accept never waits for a connection to end. A TLS listener wraps this one.
 //
-// A connection is unproven until the gate has admitted a request on it. When a new connection
-// exceeds a limit, the listener closes another one for it: first the unproven connection that has
-// been open longest, then the idle one that has been idle longest. It refuses the new connection
-// only if requests are in progress on all others. One connection in eight is reserved for
-// operators, metrics and new clients.
+// A connection is unproven until the gate ([Options.Gate]) has admitted a request on it. When a new
+// connection exceeds a limit, the listener closes another one for it. That is the unproven
+// connection that has been open longest or, without an unproven one, the connection that has been
+// idle longest. Idle connections of operators and metrics are closed last. The listener refuses the
+// new connection only if requests are in progress on all others. One connection in eight is
+// reserved for operators, metrics and new clients.
 func (h *Handler) Listener(l net.Listener) net.Listener {
 	return &boundListener{l, newConnectionLimiter(h.limits, func(d time.Duration, f func()) (stop func() bool) {
 		return time.AfterFunc(d, f).Stop
 	})}
 }
 
+// newConnectionLimiter returns a limiter without connections. after is [time.AfterFunc] or a test's
+// replacement of it.
 func newConnectionLimiter(l Limits, after func(time.Duration, func()) func() bool) *connectionLimiter {
 	return &connectionLimiter{
 		total: l.Connections, perAddress: l.PerAddress, unproven: l.Unproven,
@@ -83,12 +87,14 @@ func newConnectionLimiter(l Limits, after func(time.Duration, func()) func() boo
 // in eight of all, rounded up.
 func (l *connectionLimiter) reserved() int { return (l.total + 7) / 8 }
 
+// boundListener accepts connections that limiter has placed. See [Handler.Listener].
 type boundListener struct {
 	net.Listener
 	limiter *connectionLimiter
 }
 
-// Accept implements [net.Listener].
+// Accept implements [net.Listener]. It closes a connection that has no place within the limits, and
+// waits for the next one.
 func (l *boundListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
@@ -107,15 +113,15 @@ type boundConn struct {
 	net.Conn
 	limiter *connectionLimiter
 
-	// guard.mu guards the fields below.
-	groups []*group // nil once the connection is closed
+	// limiter.mu guards the fields below.
+	groups []*group // all connections, and those of its address if they are limited; nil once it is closed
 	// its entries in the waiting lists, one for each group; nil while a request is in progress
 	elements  []*queue.Element
 	state     int
-	address   netip.Prefix
-	principal principal // zero if the connection counts for no principal
-	priority  bool
-	stop      func() bool // stops the timer of an unproven connection
+	address   netip.Prefix // zero if the connections of its address are not limited
+	principal principal    // zero if the connection counts for no principal
+	priority  bool         // its last request was of an operator or of metrics
+	stop      func() bool  // stops the timer of an unproven connection; does nothing after that
 }
 
 // addressOf returns the key by which connections are counted: an IPv4 address, or the /64 network
@@ -135,11 +141,12 @@ func addressOf(c net.Conn) (netip.Prefix, bool) {
 	return prefix, err == nil
 }
 
-// place adds a new connection to the counts, closing a waiting one if a limit is reached. It
-// returns nil if no connection can be closed.
+// place counts a new connection, as unproven, and returns it. If the limit of its address or of all
+// connections is reached, place first closes a waiting connection of the same address or of all. If
+// none of these is waiting, it returns nil, and the caller closes inner.
 func (l *connectionLimiter) place(inner net.Conn) *boundConn {
 	if tcp, is := inner.(*net.TCPConn); is {
-		_ = tcp.SetWriteBuffer(sendBuffer) // otherwise the system chooses the size, and progress shows later
+		_ = tcp.SetWriteBuffer(sendBuffer)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,6 +159,8 @@ func (l *connectionLimiter) place(inner net.Conn) *boundConn {
 		}
 		c.groups = append(c.groups, of)
 	}
+	// The limit of the address is first: a connection closed for it makes a slot of the total free,
+	// too.
 	for i, most := range slices.Backward([]int{l.total, l.perAddress}[:len(c.groups)]) {
 		if c.groups[i].count < most {
 			continue
@@ -163,7 +172,7 @@ func (l *connectionLimiter) place(inner net.Conn) *boundConn {
 		l.drop(victim)
 	}
 	if c.address.IsValid() {
-		l.addresses[c.address] = c.groups[1] // the entry is deleted with the last connection of the address
+		l.addresses[c.address] = c.groups[1] // only now, because drop may have deleted the entry
 	}
 	for _, one := range c.groups {
 		one.count++
@@ -173,14 +182,15 @@ func (l *connectionLimiter) place(inner net.Conn) *boundConn {
 	return c
 }
 
-// drop closes a counted connection and removes it from the counts. The caller holds g.mu.
+// drop closes a counted connection and removes it from the counts. The caller holds l.mu.
 func (l *connectionLimiter) drop(c *boundConn) {
 	l.remove(c)
 	_ = c.Conn.Close()
 }
 
-// setState sets the state of a connection. In any state but active, the connection joins the
-// waiting lists of its groups.
+// setState moves a connection from its state to another one, or to the end of the same state. In
+// any state but active, the connection is in the waiting lists of its groups. The caller holds
+// l.mu.
 func (l *connectionLimiter) setState(c *boundConn, state int) {
 	for i, element := range c.elements {
 		c.groups[i].waiting[c.state].Remove(element)
@@ -194,12 +204,13 @@ func (l *connectionLimiter) setState(c *boundConn, state int) {
 	}
 }
 
-// remove takes a connection out of all counts. It does nothing if that was done before.
+// remove takes a connection out of all counts and waiting lists. It does nothing if that was done
+// before. The caller holds l.mu.
 func (l *connectionLimiter) remove(c *boundConn) {
 	if c.groups == nil {
 		return
 	}
-	l.setState(c, active)
+	l.setState(c, active) // an active connection is in no waiting list
 	for _, one := range c.groups {
 		one.count--
 	}
@@ -211,7 +222,8 @@ func (l *connectionLimiter) remove(c *boundConn) {
 	c.stop()
 }
 
-// uncountPrincipal stops counting a connection for its principal.
+// uncountPrincipal stops counting a connection for its principal. It does nothing if the connection
+// counts for none. The caller holds l.mu.
 func (l *connectionLimiter) uncountPrincipal(c *boundConn) {
 	if (c.principal == principal{}) {
 		return
@@ -240,10 +252,13 @@ func (c *boundConn) Close() error {
 	return c.Conn.Close()
 }
 
-// admitConnection records that the gate has admitted a request of a principal on the connection of
-// ctx. It returns false if the principal already has as many proven connections as are still free
-// for callers without priority. So one principal holds at most half of them. The connection is then
-// unproven, and must be closed after the answer. It returns true if ctx has no bounded connection.
+// admitConnection records that the gate has admitted a request of a caller on the connection of
+// ctx. The connection is then active and, for a caller without priority, counts for its principal.
+//
+// It returns false if the principal already has as many proven connections as are still free for
+// callers without priority. So one principal holds at most half of them. The connection is then
+// unproven, and must be closed after the answer. Operators and metrics have priority, and no such
+// limit. admitConnection returns true, and records nothing, if ctx has no bounded connection.
 func admitConnection(ctx context.Context, by Holder) bool {
 	c, is := ctx.Value(connectionKey{}).(*boundConn)
 	if !is {
@@ -255,7 +270,7 @@ func admitConnection(ctx context.Context, by Holder) bool {
 	if c.groups == nil {
 		return true // the connection is closed, so the answer reaches no client
 	}
-	limiter.uncountPrincipal(c)
+	limiter.uncountPrincipal(c) // the previous request may have had another token
 	c.priority = sideOf(by.Role) != ofOthers
 	if !c.priority {
 		if free := limiter.total - limiter.reserved() - limiter.proven; limiter.provenBy[by.principal()] >= free {
@@ -274,6 +289,7 @@ func admitConnection(ctx context.Context, by Holder) bool {
 	return true
 }
 
+// connectionKey is the key of the [*boundConn] in the context of a request.
 type connectionKey struct{}
 
 // withConnection is the [http.Server.ConnContext] of a server. It gives each request its
@@ -286,7 +302,7 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 }
 
 // noteState is the [http.Server.ConnState] of a server. It records when a proven connection
-// becomes idle or active.
+// becomes idle or active. It does not change an unproven connection: only admitConnection does.
 func noteState(c net.Conn, state http.ConnState) {
 	inner := innerConn(c)
 	if inner == nil || state != http.StateIdle && state != http.StateActive {
@@ -295,7 +311,7 @@ func noteState(c net.Conn, state http.ConnState) {
 	inner.limiter.mu.Lock()
 	defer inner.limiter.mu.Unlock()
 	switch {
-	case inner.groups == nil || inner.state == unproven:
+	case inner.groups == nil || inner.state == unproven: // closed, or unproven
 	case state == http.StateActive:
 		inner.limiter.setState(inner, active)
 	case inner.priority:

@@ -16,9 +16,10 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// decode reads the body of a request into a struct. The body must be one JSON object in UTF-8.
-// Each name occurs at most once, is spelled exactly as a field of the struct, and every required
-// field is present. No error contains a value of the body, because it may be a true value.
+// decode reads the body of a request into the struct that into points to. The body must be one JSON
+// object in UTF-8. Each of its names occurs at most once, and is spelled exactly as a field of the
+// struct. Every required field (see missing) is present. Otherwise decode returns a problem. No
+// problem contains a value of the body, because it may be a true value.
 func decode(body io.Reader, into any) *api.Problem {
 	if err := json.UnmarshalRead(body, into, json.RejectUnknownMembers(true), strictLists()); err != nil {
 		return decodeProblem(err)
@@ -49,7 +50,8 @@ func decodeProblem(err error) *api.Problem {
 	return problem.New(problem.Invalid, "the body could not be read")
 }
 
-// badField returns the problem of a field, or of the whole body if the pointer is empty.
+// badField returns the problem of the field at a JSON pointer, or of the whole body if the pointer
+// is empty. why follows the name of the field in the text.
 func badField(pointer, why string) *api.Problem {
 	field := strings.TrimPrefix(pointer, "/")
 	if field == "" {
@@ -62,7 +64,8 @@ func badField(pointer, why string) *api.Problem {
 	return problem.At(field, problem.Invalid, "the field %q %s", field, why)
 }
 
-// wanted describes the JSON form of a type.
+// wanted describes the JSON form of a field's type. A type is found by its name first, because the
+// kinds of these types in Go differ from their JSON.
 func wanted(t reflect.Type) string {
 	switch t.Name() {
 	case "Epsilon":
@@ -86,8 +89,9 @@ func wanted(t reflect.Type) string {
 	}
 }
 
-// missing returns the path of the first required field that is zero in a struct, or "". A field is
-// required if its json tag has no options.
+// missing returns the path of the first required field that is zero in a struct, such as
+// "members/3/object", or "" if there is none. A field is required if its json tag has no options,
+// such as omitempty. The fields of an embedded struct are fields of the struct itself.
 func missing(of reflect.Value) string {
 	for i := range of.NumField() {
 		field := of.Type().Field(i)
@@ -111,8 +115,8 @@ func missing(of reflect.Value) string {
 	return ""
 }
 
-// missingBelow applies missing to each element of a list of structs. It returns "" for any other
-// value.
+// missingBelow returns the index and path of the first required field that is zero in an element of
+// a list of structs, such as "3/object". It returns "" if there is none, and for any other value.
 func missingBelow(rows reflect.Value) string {
 	if rows.Kind() != reflect.Slice || rows.Type().Elem().Kind() != reflect.Struct {
 		return ""

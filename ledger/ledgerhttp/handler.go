@@ -102,6 +102,7 @@ func New(l *ledger.Ledger, o Options) (*Handler, error) {
 		methods[r.path] = append(methods[r.path], r.method)
 	}
 	for at, allowed := range methods {
+		// A pattern without a method gets the requests with all other methods.
 		h.mux.HandleFunc(at, func(w http.ResponseWriter, r *http.Request) {
 			list := strings.Join(allowed, ", ")
 			w.Header().Set("Allow", list)
@@ -137,13 +138,16 @@ func (h *Handler) EndStreams() { h.endStreams() }
 // serveHealthz answers any caller. The answer contains only whether the ledger responds.
 func (h *Handler) serveHealthz(w http.ResponseWriter, r *http.Request) {
 	if _, err := h.Ledger().Stats(r.Context()); err != nil {
+		// roleOperator: the text is sent as it is, because it contains nothing that others may not
+		// see
 		h.fail(newWriter(w, h.limits), roleOperator, problem.New(problem.Stopped, "the ledger does not answer"))
 		return
 	}
 	_, _ = w.Write([]byte("ok\n"))
 }
 
-// ServeHTTP implements [http.Handler].
+// ServeHTTP implements [http.Handler]. It refuses a path that has no route, and passes any other
+// request to the handler of its route (see guarded).
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -152,22 +156,24 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := newWriter(w, h.limits)
 	out.setDeadline() // replaces the write deadline of the previous answer
 	if r.ContentLength != 0 {
-		// Also for a request that is refused unread: the server reads the rest of the body to find
-		// the next request.
+		// Also for a request that is refused before its body is read: the server then reads the
+		// rest of the body, to find the next request. receive sets longer deadlines.
 		out.setBodyDeadline(lingerTime)
 	}
 	// No path of this API has to be cleaned or unescaped. A path that does is an attempt to pass
 	// for another path.
 	_, pattern := h.mux.Handler(r)
 	if r.URL.RawPath != "" || r.URL.Path != path.Clean(r.URL.Path) || pattern == "" {
+		// The caller is not known yet; every role sees this problem in the same form.
 		h.fail(newWriter(w, h.limits), roleMetrics, problem.New(problem.NoRoute, "there is nothing at this path"))
 		return
 	}
 	h.mux.ServeHTTP(w, r)
 }
 
-// guarded returns the handler of a route. It identifies the caller, checks its role, applies the
-// limits, and runs the call.
+// guarded returns the handler of a route. The handler identifies the caller, checks its role,
+// applies the limits, and runs the call. If one of these fails, it answers with the problem. After
+// the answer it logs the request, and calls Options.Answered.
 func (h *Handler) guarded(r *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		begun, r := time.Now(), r.forRequest(request)
@@ -175,7 +181,7 @@ func (h *Handler) guarded(r *route) http.Handler {
 		holder, err := h.admit(r, request, out)
 		c := &call{
 			handler: h, route: r, holder: holder, admitted: request, request: request, out: out,
-			leaveRunning: func() {},
+			leaveRunning: func() {}, // replaced when the request has a place among the running ones
 		}
 		if err == nil {
 			err = h.runSafely(c)
@@ -194,8 +200,9 @@ func (h *Handler) guarded(r *route) http.Handler {
 	})
 }
 
-// logRequest writes the log line of a request. Lines of requests without a valid token are
-// rate-limited, because any client can send such requests.
+// logRequest writes the log line of a request. Lines of requests without a valid token, whose role
+// is "", are rate-limited, because any client can send such requests. "unlogged" is the number of
+// lines suppressed since the last such line.
 func (h *Handler) logRequest(c *call, took time.Duration) {
 	line := h.options.Logger.Info().Str("route", c.route.id)
 	if c.holder.Role == "" {
@@ -209,8 +216,8 @@ func (h *Handler) logRequest(c *call, took time.Duration) {
 	line.Int("status", c.out.status).Dur("took", took).Msg("request")
 }
 
-// hasRole reports whether a holder has a valid role. If not, the gate is faulty, and the error is
-// logged.
+// hasRole reports whether a holder that the gate returned has a valid role, and a buyer or an
+// object exactly if the role needs one. If not, the gate is faulty, and the error is logged.
 func (h *Handler) hasRole(holder Holder) bool {
 	err := httpapi.CheckRole(holder.Role, holder.Whom)
 	if err != nil {
@@ -219,8 +226,10 @@ func (h *Handler) hasRole(holder Holder) bool {
 	return err == nil
 }
 
-// admit returns the caller of a request, or an error if the caller is unknown or may not use the
-// route.
+// admit returns the caller of a request. It returns an error, and the zero Holder, if the caller is
+// unknown. It returns an error, and the caller, if the caller has too many connections or may not
+// use the route. Unless the caller is unknown or has too many connections, admit lets the
+// connection stay open after the answer.
 func (h *Handler) admit(r *route, request *http.Request, out *writer) (Holder, error) {
 	holder, known := h.options.Gate(request)
 	if !known || !h.hasRole(holder) {
@@ -237,6 +246,9 @@ func (h *Handler) admit(r *route, request *http.Request, out *writer) (Holder, e
 }
 
 // runSafely runs a call and turns a panic into an error, so that the ledger and other calls go on.
+// It applies the limits in the order rate, body, running requests. So a request whose body arrives
+// slowly has no place among the running ones. When runSafely returns, the call holds none of the
+// limited resources.
 func (h *Handler) runSafely(c *call) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -267,7 +279,8 @@ func (h *Handler) runSafely(c *call) (err error) {
 	return c.run()
 }
 
-// run executes a call and sends its result.
+// run executes a call and sends its result. If the call fails, it returns the problem to answer
+// with, completed by what only the call knows: needed true values, the key, and the leader.
 func (c *call) run() error {
 	ctx, cancel := c.bounded()
 	defer cancel()
@@ -281,7 +294,7 @@ func (c *call) run() error {
 }
 
 // setEventHeader sets, on a standby, the header with the number of events that the answer is based
-// on.
+// on. It is called before the call reads the ledger, so the answer may also include later events.
 func (c *call) setEventHeader() {
 	if !c.handler.isStandby.Load() {
 		return
@@ -293,7 +306,8 @@ func (c *call) setEventHeader() {
 	c.out.Header().Set(httpapi.EventHeader, strconv.FormatUint(stats.Events, 10))
 }
 
-// checkHasEvents returns an error, on a standby, if it does not have so many events yet.
+// checkHasEvents returns an error, on a standby, if the standby does not have so many events yet.
+// Otherwise it returns nil. A host that is no standby has all events of the log.
 func (c *call) checkHasEvents(events uint64) error {
 	if !c.handler.isStandby.Load() {
 		return nil
@@ -306,8 +320,10 @@ func (c *call) checkHasEvents(events uint64) error {
 	return err
 }
 
-// bounded returns the context of a call. A stream runs until the handler ends streams. Any other
-// call ends after Limits.Time.
+// bounded returns the context of a call, and a function that the caller must call at the end. A
+// call of a long route (route.isLong) runs until the handler ends streams, or until the gate no
+// longer admits the caller, which is then the cause of the context's end. Any other call ends after
+// Limits.Time.
 func (c *call) bounded() (context.Context, context.CancelFunc) {
 	if !c.route.isLong {
 		return context.WithTimeout(c.ctx(), c.handler.limits.Time)
@@ -322,14 +338,16 @@ func (c *call) bounded() (context.Context, context.CancelFunc) {
 	}
 }
 
-// addLeader adds to the problem of a standby that refuses a change the host that has the ledger.
+// addLeader completes the problem of a standby that was asked for a change. It returns a problem
+// that names the host that has the ledger, or says that this host is not known within
+// leaderTimeout. It returns any other problem as it is.
 func (c *call) addLeader(p *api.Problem) *api.Problem {
 	if p.Kind != problem.ReadOnly || !c.handler.isStandby.Load() {
 		return p
 	}
 	within, cancel := context.WithTimeout(c.ctx(), leaderTimeout)
 	defer cancel()
-	leader, err := c.handler.options.Leader(within)
+	leader, err := c.handler.options.Leader(within) // not nil: only with Leader is the handler's ledger a standby
 	if err != nil {
 		leader = ""
 	}
@@ -346,9 +364,10 @@ func (c *call) addLeader(p *api.Problem) *api.Problem {
 // leaderTimeout is how long a request waits for the name of the host that has the ledger.
 const leaderTimeout = 5 * time.Second
 
-// read reads the query, the idempotency key, and the undecoded body of a request.
+// read reads the query, the idempotency key, and the undecoded body of a request into c. It returns
+// a problem if one of them is missing or invalid.
 func (c *call) read() (err error) {
-	var bad *api.Problem
+	var bad *api.Problem // of its own: a nil *api.Problem in err would be an error that is not nil
 	if c.params, bad = query(c.request.URL.RawQuery, c.route.params); bad != nil {
 		return bad
 	}
@@ -372,7 +391,8 @@ func (c *call) read() (err error) {
 	return c.receive()
 }
 
-// decode decodes the body of a request, all of which has arrived.
+// decode decodes the body of a request, all of which has arrived, from c.raw to c.body. It does
+// nothing for a route without a body.
 func (c *call) decode() error {
 	if c.route.in == nil {
 		return nil
@@ -381,10 +401,10 @@ func (c *call) decode() error {
 	if bad := decode(bytes.NewReader(c.raw), c.body); bad != nil {
 		return bad
 	}
-	return nil
+	return nil // not bad: a nil *api.Problem would be an error that is not nil
 }
 
-// fail answers a request with the problem of an error.
+// fail answers a request with the problem of an error, as a caller with this role may see it.
 func (h *Handler) fail(out *writer, role string, err error) {
 	p := h.problemFor(role, err)
 	switch p.Status {
@@ -402,7 +422,7 @@ func (h *Handler) fail(out *writer, role string, err error) {
 // failure of the server itself, unless the caller has gone. Only an operator sees the reason of
 // such a failure.
 func (h *Handler) problemFor(role string, err error) *api.Problem {
-	p := *problem.Of(err)
+	p := *problem.Of(err) // a copy, which seenProblem changes
 	if p.Status >= http.StatusInternalServerError && p.Kind != problem.Interrupted {
 		h.options.Logger.Error().Err(err).Msg("a request failed")
 	}

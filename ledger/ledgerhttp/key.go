@@ -13,7 +13,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// keyOf returns the idempotency key in the header of a request. The header has one of three forms:
+// keyOf returns the idempotency key in the header of a request. It returns a problem if the header
+// is missing, occurs twice, or has none of these three forms:
 //
 //   - a string of RFC 9651, "…", with \" and \\ as escapes
 //   - a display string of RFC 9651, %"…", with %c3%bc for ü
@@ -43,16 +44,20 @@ func keyOf(h http.Header) (string, *api.Problem) {
 	return key, nil
 }
 
-// unquote decodes a string of RFC 9651, and returns false if it is not valid.
+// unquote decodes a string of RFC 9651 that begins with a quotation mark, and returns false if it
+// is not valid. A valid string has only printable ASCII, and \ only as the beginning of \\ or \".
 func unquote(text string) (string, bool) {
 	inner, isClosed := strings.CutSuffix(text[1:], `"`)
 	rest := strings.ReplaceAll(strings.ReplaceAll(inner, `\\`, ""), `\"`, "") // without escapes
 	isBare := !strings.ContainsFunc(rest, func(c rune) bool { return c == '\\' || c == '"' || c < ' ' || c > '~' })
-	out := strings.ReplaceAll(strings.ReplaceAll(inner, `\\`, "\x00"), `\"`, `"`) // a bare string has no \x00
+	// \\ is first replaced by a zero byte, so that its second \ does not begin another escape. A
+	// valid string has no zero byte of its own.
+	out := strings.ReplaceAll(strings.ReplaceAll(inner, `\\`, "\x00"), `\"`, `"`)
 	return strings.ReplaceAll(out, "\x00", `\`), isClosed && isBare
 }
 
-// undisplay decodes a display string of RFC 9651, and returns false if it is not valid.
+// undisplay decodes a display string of RFC 9651 that begins with %" and returns false if it is not
+// valid. It also accepts hexadecimal digits in upper case, which the RFC does not allow.
 func undisplay(text string) (string, bool) {
 	if len(text) < 3 || text[len(text)-1] != '"' || strings.Contains(text[2:len(text)-1], `"`) {
 		return "", false
@@ -71,10 +76,13 @@ const (
 	hashedDeskKey = roleDesk + "#"
 )
 
-// namespaced returns the idempotency key under which the ledger records a request of this holder.
-// Each principal has a namespace: its role and, for a buyer or a person, the name of the buyer or
-// the object. All tokens of a principal share the namespace, so that a request can be repeated
-// with another token. The operator is the host itself, and uses the ledger's own keys.
+// namespaced returns the idempotency key under which the ledger records a request of this holder
+// with the given key. Each buyer and each person has a namespace of keys, and so has each other
+// role. All tokens of a namespace share it, so that a request can be repeated with another token.
+// The operator is the host itself, and uses the ledger's own keys.
+//
+// It returns an error if the key is not a valid name, or if an operator's key begins with a prefix
+// that is reserved for desks.
 func (h Holder) namespaced(key string) (string, error) {
 	if err := ledger.CheckName("idempotency key", key); err != nil {
 		return "", err
@@ -100,9 +108,9 @@ func hashText(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// shownKey returns an idempotency key of the ledger as the holder may see it. The holder sees its
-// own key as it sent it. Operators and auditors see all keys, desks also the unhashed keys of
-// desks. Otherwise the result is "".
+// shownKey returns an idempotency key of the ledger as the holder may see it. The key of this very
+// request is shown as the holder sent it. Operators and auditors see all keys. Desks also see the
+// unhashed keys of desks, without the prefix. Otherwise the result is "".
 func (c *call) shownKey(key string) string {
 	if key == c.key {
 		return c.givenKey
@@ -117,7 +125,7 @@ func (c *call) shownKey(key string) string {
 }
 
 // withGivenKey returns the problem of a key conflict with the idempotency key as the caller sent
-// it. Other problems are returned as they are.
+// it, instead of the key that the ledger records. Other problems are returned as they are.
 func (c *call) withGivenKey(p *api.Problem) *api.Problem {
 	if p.Kind != problem.KeyConflict || p.Key != c.key || c.key == c.givenKey {
 		return p

@@ -14,10 +14,10 @@ import (
 // comment gives.
 //
 // Limits count by principal. A principal is a buyer or an object with all of its tokens; in other
-// roles it is a token. Of a resource that is counted "at a time", a principal may have no more
-// than is then free. So a single principal has at most half, and a second one half of the rest.
-// Operators have as much again for themselves, without that rule, and metrics a sixteenth as much,
-// so that others never keep them out.
+// roles it is a token. Of a resource that is counted "at a time", a principal gets more only if it
+// then has no more than was free before. So a single principal has about half at most, and a second
+// one half of the rest. Operators have as much again for themselves, without that rule, and metrics
+// a sixteenth as much, so that others never keep them out.
 type Limits struct {
 	Body    int64         // bytes of a body: 64 MiB
 	Memory  int64         // bytes of bodies, and of answers being sent, at a time: 256 MiB
@@ -105,9 +105,10 @@ type gates struct {
 	arriving, running, copies, streams, memory *quota
 	// of requests, of persons' requests, of records
 	rates, personRates, records *rateLimiter
-	slots                       *slots
+	slots                       *slots // for large requests
 }
 
+// init sets all quotas and rate limiters from the limits, which have their defaults.
 func (g *gates) init(l Limits) {
 	g.arriving = newQuota("requests that are arriving", arrivingPerRunning*l.Running, arrivingPerRunning*l.Running)
 	g.running = newQuota("requests", l.Running, l.Running)
@@ -119,20 +120,22 @@ func (g *gates) init(l Limits) {
 	g.slots = newSlots(l.Panels)
 }
 
-// checkRate returns an error if a principal exceeds its rate of requests.
+// checkRate counts a request against the rate of its principal. If the rate is exceeded, it counts
+// nothing, and returns an error.
 func (g *gates) checkRate(by Holder) error {
 	rates := g.rates
 	if by.Role == rolePerson {
 		rates = g.personRates
 	}
-	if rates.take(by.principal(), 1) > 0 {
+	if rates.take(by.principal(), 1) > 0 { // the time to wait
 		return problem.New(problem.TooMany, "this caller sends more than %v requests per second", rates.rate)
 	}
 	return nil
 }
 
-// enter admits a request whose body has arrived, or returns an error if its limit is reached. The
-// caller must call leave when the request ends.
+// enter counts a request whose body has arrived as a copy, a stream or a running request. The
+// caller must call leave when the request ends. If the limit is reached, enter counts nothing, and
+// returns an error.
 func (g *gates) enter(by Holder, r *route) (leave func(), err error) {
 	switch {
 	case r.copiesFile:
@@ -143,7 +146,7 @@ func (g *gates) enter(by Holder, r *route) (leave func(), err error) {
 	return g.running.enter(by)
 }
 
-// The sides of a quota. Each side has units of its own.
+// The sides of a quota. Each side has units of its own, so that one side never waits for another.
 const (
 	ofOthers = iota
 	ofOperators
@@ -167,26 +170,30 @@ func sideOf(role string) int {
 
 // quota is a bounded number of units: requests of one kind, or bytes.
 type quota struct {
-	kind                  string
-	perSide, perPrincipal int // the maximum of a side, and of one principal
+	kind                  string // what a unit is, for errors
+	perSide, perPrincipal int    // the maximum of a side, and of one principal
 	mu                    sync.Mutex
 	taken                 int // on all sides
 	sides                 [sides]int
 	byPrincipal           map[principal]int // units taken, by principal; no entry is 0
 }
 
+// newQuota returns a quota of most units for each side, of which one principal may have each.
 func newQuota(kind string, most, each int) *quota {
 	return &quota{kind: kind, perSide: most, perPrincipal: each, byPrincipal: map[principal]int{}}
 }
 
-// enter takes one unit, and returns the function that releases it.
+// enter takes one unit, and returns the function that releases it. If it returns an error, it has
+// taken none, and the function does nothing.
 func (q *quota) enter(by Holder) (leave func(), err error) {
 	h := &quotaShare{quota: q, by: by}
 	return h.release, h.grow(1)
 }
 
-// bound returns how many units are free on the side of a caller, and how many units the caller
-// may have in all.
+// bound returns how many units are free on the side of a caller, and how many units the principal
+// of the caller may have in all, with those that it takes now. The second number is q.perPrincipal
+// or, for a caller that is neither an operator nor metrics, free if that is less. So a principal
+// that takes single units leaves some for others. The caller of bound holds q.mu.
 func (q *quota) bound(by Holder) (free, each int) {
 	side := sideOf(by.Role)
 	switch free = q.perSide - q.sides[side]; side {
@@ -198,14 +205,15 @@ func (q *quota) bound(by Holder) (free, each int) {
 	return free, q.perPrincipal
 }
 
-// quotaShare is a number of units of a quota that a caller has taken.
+// quotaShare is a number of units of a quota that one request of a caller has taken.
 type quotaShare struct {
 	quota *quota
 	by    Holder
 	n     int
 }
 
-// grow takes n more units, or returns an error and takes none.
+// grow takes n more units. If fewer than n are free, or the principal would then have more units of
+// the quota than it may, it takes none, and returns an error.
 func (s *quotaShare) grow(n int) error {
 	q, p := s.quota, s.by.principal()
 	q.mu.Lock()
@@ -222,7 +230,7 @@ func (s *quotaShare) grow(n int) error {
 	return nil
 }
 
-// add changes the number of units of a share by n. The caller holds q.mu.
+// add changes the number of units of a share by n, which may be negative. The caller holds q.mu.
 func (q *quota) add(h *quotaShare, n int) {
 	p := h.by.principal()
 	h.n += n
@@ -250,8 +258,10 @@ type allowance struct {
 
 func newAllowance(most time.Duration, rate int) allowance { return allowance{most, most, rate} }
 
-// spend subtracts the time that n bytes took, and adds the time that they earn.
+// spend subtracts the time that n bytes took, and adds the time that they earn: n / rate seconds.
+// The time that is left may become negative.
 func (a *allowance) spend(took time.Duration, n int) {
+	// in floating point, because the time for many bytes at a low rate could overflow a Duration
 	gained := time.Duration(math.Min(float64(a.most), float64(n)/float64(a.rate)*float64(time.Second)))
 	a.left = min(a.most, a.left-took+gained)
 }

@@ -23,9 +23,9 @@ func newLineLimiter(now func() time.Time) *lineLimiter {
 }
 
 // allow reports whether a line may be written now. If so, left is the number of lines suppressed
-// since the last one.
+// since the last line that was written. If not, allow counts this line as suppressed.
 func (l *lineLimiter) allow() (left uint64, may bool) {
-	if l.limiter.take(principal{}, 1) > 0 {
+	if l.limiter.take(principal{}, 1) > 0 { // one bucket for all clients, because none is identified
 		l.suppressed.Add(1)
 		return 0, false
 	}

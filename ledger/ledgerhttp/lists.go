@@ -21,22 +21,23 @@ const (
 	streamLimit  = 4096
 )
 
-// page selects a part of a list.
+// page selects a part of a list. A part begins after a cursor, a text that the list returns with
+// each part for its end.
 type page struct {
 	after  string // the cursor at the end of the previous part; "" at the beginning
 	limit  int    // the maximum number of items
 	newest bool   // newest items first
 }
 
-// number returns the cursor of a list of numbered items. [call.page] has checked that it is a
-// number.
+// number returns the cursor of a list of numbered items, or 0 at the beginning. [call.page] has
+// checked that a cursor is a number.
 func (p page) number() uint64 {
 	n, _ := strconv.ParseUint(p.after, 10, 64)
 	return n
 }
 
-// cursor returns a number as a cursor. It returns "" for 0, which means that there is no next
-// part.
+// cursor returns a number as a cursor. It returns "", the cursor at the end of a list, for 0, which
+// the ledger returns at the end of a list.
 func cursor(number uint64) string {
 	if number == 0 {
 		return ""
@@ -62,8 +63,8 @@ func orderedParams(others ...param) []param {
 // without being the last one.
 type read[Item any] func(c *call, p page) (items []Item, next string, err error)
 
-// list returns a route for a list. The answer is one page or, if the Accept header asks for it, a
-// stream of all items, one per line.
+// list returns a route for a list. The answer is one page or, if the Accept header asks for
+// [httpapi.Lines], a stream of all items, one per line. The first arguments are as for get.
 func list[Item any](id, path, summary string, roles []string, params []param, read read[Item]) route {
 	return route{
 		method: http.MethodGet, path: path, id: id, summary: summary, roles: roles, params: pageParams(params...),
@@ -85,7 +86,8 @@ func list[Item any](id, path, summary string, roles []string, params []param, re
 	}
 }
 
-// page returns the part of the list that the request selects.
+// page returns the part of the list that the request selects, or a problem if its cursor is not a
+// number. Only the cursors of the route "responses" are no numbers, but names of objects.
 func (c *call) page() (page, error) {
 	p := page{after: c.text("after"), limit: defaultLimit, newest: c.text("order") == "desc"}
 	if n := c.number("limit"); n != 0 {
@@ -98,8 +100,9 @@ func (c *call) page() (page, error) {
 	return p, nil
 }
 
-// allItems yields the items of a list from p on. It stops after the limit of the request, or at
-// the end of the list if the request has no limit.
+// allItems yields the items of a list from p on. It reads them in parts of at most streamLimit
+// items or, if the request has a limit, of at most what is left of the limit. It stops after the
+// limit, or at the end of the list. If read fails, it yields the error, and stops.
 func allItems[Item any](c *call, p page, read read[Item]) iter.Seq2[any, error] {
 	left, bounded := p.limit, c.text("limit") != ""
 	return func(yield func(any, error) bool) {
@@ -128,15 +131,16 @@ func allItems[Item any](c *call, p page, read read[Item]) iter.Seq2[any, error] 
 // accepts reports whether the Accept header of the request contains a media type.
 func (c *call) accepts(media string) bool { return accepts(c.request, media) }
 
+// accepts reports whether the Accept headers of a request contain a media type, with any weight.
 func accepts(r *http.Request, media string) bool {
 	return strings.Contains(strings.Join(r.Header.Values("Accept"), ","), media)
 }
 
-// forRequest returns the route as it applies to a request. A list that is sent as a stream counts
-// as a stream.
+// forRequest returns the route as it applies to a request. That is r itself or, if r is a list and
+// the request asks for it as a stream, a copy of r that has no time limit.
 func (r *route) forRequest(request *http.Request) *route {
 	asks := func(media string) bool { return accepts(request, media) }
-	if r.item == nil || !slices.ContainsFunc(r.media[1:], asks) {
+	if r.item == nil || !slices.ContainsFunc(r.media[1:], asks) { // all media types but the first are streams
 		return r
 	}
 	streaming := *r

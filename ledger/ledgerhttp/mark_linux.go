@@ -13,8 +13,8 @@ type mark struct {
 	written, change int64 // in ns; a program can set back the modification time, but not the change time
 }
 
-// markOf returns the mark of a file. It returns false if the system provides none, or no change
-// time.
+// markOf returns the mark of a file. It returns the zero mark and false if the file system provides
+// no change time. Without it, a program could change the file and keep its mark.
 func markOf(info fs.FileInfo) (mark, bool) {
 	is, isStat := info.Sys().(*syscall.Stat_t)
 	if !isStat || is.Ctim.Nano() == 0 {

@@ -25,6 +25,7 @@ type description struct {
 	tag  string // the entity tag (ETag) of the text
 }
 
+// newDescription returns the embedded API document without white space, and its tag.
 func newDescription() (description, error) {
 	var text bytes.Buffer
 	if err := json.Compact(&text, documentText); err != nil {
@@ -34,15 +35,16 @@ func newDescription() (description, error) {
 }
 
 // serveDocument sends the API document. It allows little more time than the slowest permitted
-// reader needs, and then closes the connection, because the caller may have no token.
+// reader needs, and then closes the connection, because the caller may have no token. If the client
+// does not read, the write fails and the answer ends.
 func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request) {
 	out := newWriter(w, h.limits)
-	out.shortenDeadline()
+	out.shortenDeadline() // a reader may be late by lingerTime at most, instead of by Limits.Write
 	w.Header().Set("Connection", "close")
 	w.Header().Set("Cache-Control", "no-cache") // clients may cache it, and revalidate it by its tag
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("ETag", h.document.tag)
 	r.Header.Del("Range") // the document is always sent whole
-	// If the client does not read, the write fails and the answer ends.
+	// without a file name, and without a modification time: clients revalidate by the tag
 	http.ServeContent(out, r, "", time.Time{}, bytes.NewReader(h.document.text))
 }

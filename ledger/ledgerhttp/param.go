@@ -34,6 +34,8 @@ func word[T ~string](name, doc string, all ...T) param {
 	return param{name: name, doc: doc, kind: "word", words: texts(all)}
 }
 
+// words returns a parameter whose value is a list of the given words. The list is separated by
+// commas, or the parameter is repeated.
 func words[T ~string](name, doc string, all ...T) param {
 	return param{name: name, doc: doc, kind: "words", words: texts(all)}
 }
@@ -53,7 +55,7 @@ func (p param) required() param {
 	return p
 }
 
-// describeValues describes the values that the parameter may have.
+// describeValues describes the values that the parameter may have: its doc, with the allowed words.
 func (p param) describeValues() string {
 	if len(p.words) == 0 {
 		return p.doc
@@ -61,8 +63,9 @@ func (p param) describeValues() string {
 	return p.doc + ": " + strings.Join(p.words, ", ")
 }
 
-// query parses a query. It refuses unknown parameters, missing required ones, invalid values, and
-// a parameter that occurs twice, except "words".
+// query parses the query of a URL, and returns the values of the given parameters by name. Several
+// values of a "words" parameter are joined by commas. It returns a problem for an unknown
+// parameter, a missing required one, an invalid value, and any other parameter that occurs twice.
 func query(raw string, params []param) (map[string]string, *api.Problem) {
 	given, err := url.ParseQuery(raw)
 	if err != nil {
@@ -84,13 +87,14 @@ func query(raw string, params []param) (map[string]string, *api.Problem) {
 			out[p.name] = strings.Join(values, ",")
 		}
 	}
-	for name := range given {
+	for name := range given { // the parameters that are left are unknown; one of them is reported
 		return nil, problem.At(name, problem.Invalid, "this route has no parameter %.100q", name)
 	}
 	return out, nil
 }
 
-// fits reports whether a value is valid for the kind of the parameter.
+// fits reports whether a value is valid for the kind of the parameter. A "text" is only required to
+// be UTF-8.
 func (p param) fits(value string) bool {
 	var err error
 	switch p.kind {
@@ -115,7 +119,7 @@ func (p param) fits(value string) bool {
 	return err == nil && utf8.ValidString(value)
 }
 
-// listed splits the value of a "words" parameter at its commas.
+// listed splits the value of a "words" parameter at its commas. It returns nil for "".
 func listed(value string) []string {
 	if value == "" {
 		return nil

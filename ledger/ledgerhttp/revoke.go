@@ -9,9 +9,9 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// Long answers ask the gate again as they go on, so that nothing is sent after a token was
-// removed. Answers that wait for events, or for their reader, are also checked each second (see
-// watch).
+// Long answers ask the gate ([Options.Gate]) again as they go on, so that nothing is sent after a
+// token was removed. Answers that wait for events, or for their reader, are also checked each
+// second (see watch).
 
 // recheckItems is the number of list items after which the gate is asked again.
 const recheckItems = 64
@@ -26,7 +26,8 @@ func (c *call) permitted() error {
 	return nil
 }
 
-// isRevoked reports whether err means that the caller may not read on.
+// isRevoked reports whether err means that the gate no longer admits the caller, so that no more of
+// the answer may be sent.
 func isRevoked(err error) bool {
 	p, is := errors.AsType[*api.Problem](err)
 	return is && p.Kind == problem.Unauthorized
@@ -40,12 +41,13 @@ func everySecond() (ticks <-chan time.Time, stop func()) {
 	return ticker.C, ticker.Stop
 }
 
-// watch checks each second that the caller may still read, even while the call waits. If not, it
-// cancels the call with the reason. The caller of watch must call done. After done returns, the
-// connection is no longer touched, because it may serve another request.
+// watch starts to check each second that the caller may still read, even while the call waits. If
+// not, it calls cancel with the reason, lets a blocked write fail after lingerTime, and ends. The
+// caller of watch must call done, once. done waits until the checks have ended, because after that
+// the connection may serve another request.
 func (c *call) watch(cancel context.CancelCauseFunc) (done func()) {
 	control := c.out.control
-	over, ended := make(chan struct{}), make(chan struct{})
+	over, ended := make(chan struct{}), make(chan struct{}) // closed by done; closed when the checks have ended
 	go func() {
 		defer close(ended)
 		ticks, stop := c.handler.ticker()

@@ -59,8 +59,9 @@ func (c *call) problemFor(err error) *api.Problem { return c.handler.problemFor(
 func (c *call) ctx() context.Context   { return c.request.Context() }
 func (c *call) ledger() *ledger.Ledger { return c.handler.Ledger() }
 
-// text returns a query parameter. The parameter methods ignore errors, because query has validated
-// all values.
+// text returns a query parameter, or "" if the request does not have it. Likewise the methods
+// number, epsilon, flag and time return zero. They ignore errors, because the function query has
+// validated all values.
 func (c *call) text(name string) string { return c.params[name] }
 
 func (c *call) number(name string) uint64 {
@@ -80,7 +81,8 @@ func (c *call) time(name string) time.Time {
 	return at
 }
 
-// pathNumber returns the number in a wildcard of the path.
+// pathNumber returns the number in the wildcard of the path with this name, or a problem if the
+// text there is not a number.
 func (c *call) pathNumber(name string) (uint64, error) {
 	n, err := strconv.ParseUint(c.request.PathValue(name), 10, 64)
 	if err != nil {
@@ -89,7 +91,8 @@ func (c *call) pathNumber(name string) (uint64, error) {
 	return n, nil
 }
 
-// get returns a GET route with one JSON result.
+// get returns a GET route with one JSON result. id is the operationId in the API document, and
+// summary what the route does. roles may use it, and serve executes a request.
 func get[Out any](
 	id, path, summary string, roles []string, params []param, serve func(c *call) (Out, error),
 ) route {
@@ -100,7 +103,8 @@ func get[Out any](
 	}
 }
 
-// post returns a POST route with a JSON body.
+// post returns a POST route with a JSON body, which serve gets decoded. The other arguments are as
+// for get.
 func post[In, Out any](id, path, summary string, roles []string, serve func(c *call, in In) (Out, error)) route {
 	return route{
 		method: http.MethodPost, path: path, id: id, summary: summary, roles: roles,
@@ -109,7 +113,7 @@ func post[In, Out any](id, path, summary string, roles []string, serve func(c *c
 	}
 }
 
-// change returns a post route with an idempotency key.
+// change returns a post route that requires an idempotency key ([call.key]).
 func change[In, Out any](
 	id, path, summary string, roles []string, serve func(c *call, in In) (Out, error),
 ) route {

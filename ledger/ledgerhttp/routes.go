@@ -13,6 +13,7 @@ func routes() []route {
 	return slices.Concat(hostRoutes(), marketRoutes(), evidenceRoutes())
 }
 
+// hostRoutes returns the routes for the host, which routes_host.go serves.
 func hostRoutes() []route {
 	host, readers := []string{roleOperator}, []string{roleOperator, roleAuditor}
 	shares := []string{roleOperator, roleDesk, roleAuditor}
@@ -63,6 +64,7 @@ func hostRoutes() []route {
 	}
 }
 
+// marketRoutes returns the routes for orders and sales, which routes_market.go serves.
 func marketRoutes() []route {
 	desk, orders := []string{roleOperator, roleDesk}, []string{roleOperator, roleDesk, roleBuyer}
 	market := []string{roleOperator, roleDesk, roleBuyer, roleAuditor}
@@ -95,6 +97,8 @@ func marketRoutes() []route {
 	}
 }
 
+// evidenceRoutes returns the routes for proofs, the log and copies of the file. routes_evidence.go
+// and routes_log.go serve them.
 func evidenceRoutes() []route {
 	readers := []string{roleOperator, roleAuditor}
 	notBuyers := []string{roleOperator, roleDesk, rolePerson, roleAuditor, roleMetrics}
@@ -123,7 +127,8 @@ func evidenceRoutes() []route {
 	}
 }
 
-// copying marks a route that copies or reads the whole file.
+// copying marks a route that copies or reads the whole file. It has no time limit, and counts
+// against [Limits.Copies].
 func (r route) copying() route {
 	r.copiesFile, r.isLong = true, true
 	return r

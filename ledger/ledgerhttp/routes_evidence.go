@@ -20,10 +20,10 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
-// Routes for proofs and copies.
+// Functions that serve the routes for proofs and copies (see evidenceRoutes).
 
 // proof encodes a receipt or a statement in its canonical form, the only one that its reader
-// accepts.
+// accepts. If err is not nil, it returns err.
 func proof(d any, err error) (document, error) {
 	if err != nil {
 		return document{}, err
@@ -39,6 +39,7 @@ func describing[T any](r route) route {
 	return r
 }
 
+// receipt returns the receipt of the sale in the path.
 func receipt(c *call) (document, error) {
 	s, err := c.saleOf()
 	if err != nil {
@@ -48,6 +49,8 @@ func receipt(c *call) (document, error) {
 	return proof(r, err)
 }
 
+// statement returns the statement of an object. A person may request only the statement about the
+// object of its token.
 func statement(c *call, in api.ObjectRequest) (document, error) {
 	in.Key = c.key
 	if c.holder.Role == rolePerson && in.Object != c.holder.Whom {
@@ -57,11 +60,14 @@ func statement(c *call, in api.ObjectRequest) (document, error) {
 	return proof(s, err)
 }
 
+// checkpoint returns a signed checkpoint of the log.
 func checkpoint(c *call) (document, error) {
 	text, err := c.ledger().Checkpoint(c.ctx())
 	return document{"text/plain; charset=utf-8", text}, err
 }
 
+// head returns the head of the log's tree at the requested size. It returns an error if this host
+// is a standby that does not have so many events yet.
 func head(c *call) (api.Head, error) {
 	if err := c.checkHasEvents(c.number("events")); err != nil {
 		return api.Head{}, err
@@ -69,8 +75,10 @@ func head(c *call) (api.Head, error) {
 	return c.ledger().Head(c.ctx(), c.number("events"))
 }
 
+// consistency returns the proof that the log at the smaller size is the beginning of the log at the
+// larger one. It returns an error if this host is a standby that does not have so many events yet.
 func consistency(c *call) (httpapi.Consistency, error) {
-	if err := c.checkHasEvents(c.number("to")); err != nil {
+	if err := c.checkHasEvents(c.number("to")); err != nil { // the larger size
 		return httpapi.Consistency{}, err
 	}
 	hashes, err := c.consistency(c.number("from"), c.number("to"))
@@ -84,6 +92,9 @@ func consistency(c *call) (httpapi.Consistency, error) {
 // maxProblems is how many problems the answer to a verification lists.
 const maxProblems = 1000
 
+// verify verifies the ledger, and that it contains the checkpoints of the request, signed by the
+// keys of the request. The answer has the number of all problems, and the first maxProblems of
+// them.
 func verify(c *call, in httpapi.Verify) (httpapi.Verified, error) {
 	request := api.VerifyRequest{}
 	var keys []note.Verifier
@@ -109,7 +120,9 @@ func verify(c *call, in httpapi.Verify) (httpapi.Verified, error) {
 	return out, err
 }
 
-// backup writes a copy of the ledger to a temporary directory, and sends it.
+// backup writes a copy of the ledger to a temporary directory, opens it, removes the directory, and
+// returns the body that sends the open file. Errors name the copy by the text in what, because its
+// temporary path no longer exists when they are read.
 func backup(c *call) (sent body, err error) {
 	what := "the copy to send, in " + cmp.Or(c.handler.options.Scratch, os.TempDir())
 	dir, err := os.MkdirTemp(c.handler.options.Scratch, "sluice-backup-")
@@ -122,7 +135,7 @@ func backup(c *call) (sent body, err error) {
 	if c.flag("compact") {
 		write = c.ledger().CompactTo
 	}
-	if _, err := write(c.ctx(), at, nil); err != nil {
+	if _, err := write(c.ctx(), at, nil); err != nil { // nil: without reports of progress
 		return nil, err
 	}
 	file, err := os.Open(at)
@@ -136,7 +149,8 @@ func backup(c *call) (sent body, err error) {
 // higher than Limits.Slowest because few copies may be sent at a time.
 const slowestCopy = 64 << 10
 
-// sendFile sends a file and closes it.
+// sendFile sends a file and closes it. The reader must read at slowestCopy at least. The answer
+// ends if the gate no longer admits the caller.
 func (c *call) sendFile(w *writer, file *os.File) error {
 	defer func() { _ = file.Close() }()
 	info, err := file.Stat()
@@ -151,8 +165,9 @@ func (c *call) sendFile(w *writer, file *os.File) error {
 	return err
 }
 
-// takeOver makes a standby take over. It goes on if the caller disconnects, because a takeover
-// that stops halfway would leave no host with the ledger.
+// takeOver makes a standby take over, and returns the number of events of the resulting ledger. It
+// goes on for Limits.Time if the caller disconnects, because a takeover that stops halfway would
+// leave no host with the ledger.
 func takeOver(c *call, _ httpapi.Done) (httpapi.TakenOver, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx()), c.handler.limits.Time)
 	defer cancel()

@@ -12,7 +12,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Routes for the host.
+// Functions that serve the routes for the host (see hostRoutes). The ledger gets the key of the
+// request ([call.key]), and a source of its true values ([call.truths]), in fields that are not in
+// the JSON.
 
 func about(c *call) (api.About, error) { return c.ledger().About(), nil }
 
@@ -23,11 +25,12 @@ func questions(c *call) (httpapi.Questions, error) {
 	return httpapi.Questions{Questions: all}, err
 }
 
-// health also answers for a ledger that has stopped.
+// health returns the health of the ledger. For a ledger that has stopped it returns the state of
+// the host, and the reason as a part of the result instead of as an error.
 func health(c *call) (httpapi.Health, error) {
 	h, err := c.ledger().Health(c.ctx())
 	out := httpapi.Health{Health: h}
-	if h.Host.Role == "" || err == nil {
+	if h.Host.Role == "" || err == nil { // with an error, only a stopped ledger returns its host
 		return out, err
 	}
 	out.Stopped = seenProblem(*problem.Of(err), c.holder.Role)
@@ -38,6 +41,7 @@ func defineQuestion(c *call, in httpapi.NewQuestion) (httpapi.Done, error) {
 	return httpapi.Done{}, c.ledger().DefineQuestion(c.ctx(), c.key, api.Question(in))
 }
 
+// enroll enrolls objects, either all under the same terms or each under its own terms in.Terms.
 func enroll(c *call, in httpapi.Enrolment) (api.EnrollResult, error) {
 	r := in.EnrollRequest
 	r.Key = c.key
@@ -52,8 +56,8 @@ func enroll(c *call, in httpapi.Enrolment) (api.EnrollResult, error) {
 	return c.ledger().Enroll(c.ctx(), r)
 }
 
-// checkTermsOfEach returns an error unless there are terms for exactly the enrolled objects. An
-// object without terms would have no limit.
+// checkTermsOfEach returns an error unless there are terms for exactly the objects to enroll. An
+// object without an entry would get the zero policy, which has no ceiling.
 func checkTermsOfEach(in httpapi.Enrolment) error {
 	for _, object := range in.Objects {
 		if _, there := in.Terms[object]; !there {
@@ -67,6 +71,8 @@ func checkTermsOfEach(in httpapi.Enrolment) error {
 	return nil
 }
 
+// changeTerms changes the policy or the cap of objects. A request without a policy keeps the policy
+// of each chain. With no_policy the new policy is the zero one, which has no ceiling.
 func changeTerms(c *call, in httpapi.NewTerms) (done api.ChangeTermsResult, err error) {
 	r := in.ChangeTermsRequest
 	r.Key = c.key
@@ -79,6 +85,9 @@ func changeTerms(c *call, in httpapi.NewTerms) (done api.ChangeTermsResult, err 
 	return c.ledger().ChangeTerms(c.ctx(), r)
 }
 
+// reconcile makes the ledger match the table of the request. If the request has the expected result
+// of a dry run, and the planned changes differ from it, nothing is done, and the error is a problem
+// of the kind "changed".
 func reconcile(c *call, in httpapi.Reconcile) (api.ReconcileResult, error) {
 	r := in.ReconcileRequest
 	r.Members = func(yield func(api.Member, error) bool) {
@@ -100,15 +109,20 @@ func reconcile(c *call, in httpapi.Reconcile) (api.ReconcileResult, error) {
 	return c.ledger().Reconcile(c.ctx(), r)
 }
 
+// release returns the response of one object. The ledger accepts either a true value or a source of
+// it. So the ledger gets a source only if the request has no true value of the object, or has "",
+// which means that the object has no value.
 func release(c *call, in httpapi.Release) (api.Response, error) {
 	r := in.ReleaseRequest
 	r.Key, r.TrueValue = c.key, in.Truths[in.Object]
+	// called in any case, because the call removes the true values from memory at its end
 	if others := c.truths(in.Truths); r.TrueValue == "" {
 		r.Truth = others.values
 	}
 	return c.ledger().Release(c.ctx(), r)
 }
 
+// raise raises the responses of many objects.
 func raise(c *call, in httpapi.Raise) (httpapi.Raised, error) {
 	r := in.RaiseRequest
 	r.Key, r.Truth = c.key, c.truths(in.Truths).values
@@ -116,8 +130,9 @@ func raise(c *call, in httpapi.Raise) (httpapi.Raised, error) {
 	return httpapi.Raised{RaiseResult: done, HostDetails: c.hostDetails(done.TruthChanged, done.TruthInvalid)}, err
 }
 
-// hostDetails returns the names to an operator, and nothing to other roles. That a true value has
-// changed, or is not a value of the question, would reveal something about the true value.
+// hostDetails returns the names of objects whose true value has changed or is invalid to an
+// operator, and no names to other roles. That a true value has changed, or is not a value of the
+// question, would reveal something about the true value.
 func (c *call) hostDetails(changed, invalid []string) httpapi.HostDetails {
 	if c.holder.Role != roleOperator {
 		return httpapi.HostDetails{}
@@ -125,6 +140,7 @@ func (c *call) hostDetails(changed, invalid []string) httpapi.HostDetails {
 	return httpapi.HostDetails{Changed: changed, Invalid: invalid}
 }
 
+// advance releases what the policies now allow, in all questions.
 func advance(c *call, in httpapi.Advance) (httpapi.Advanced, error) {
 	r := in.AdvanceRequest
 	r.Key, r.Truth = c.key, c.truthsOf(in.Truths).values
@@ -137,6 +153,7 @@ func advance(c *call, in httpapi.Advance) (httpapi.Advanced, error) {
 	return out, err
 }
 
+// answerRequest returns the ledger's form of a panel query: with the key and the true values.
 func (c *call) answerRequest(in httpapi.PanelQuery) api.AnswerRequest {
 	r := in.AnswerRequest
 	r.Key, r.Truth = c.key, c.truths(in.Truths).values
@@ -148,6 +165,8 @@ func answer(c *call, in httpapi.PanelQuery) (httpapi.Answered, error) {
 	return httpapi.Answered{AnswerResult: done, HostDetails: c.hostDetails(done.TruthChanged, done.TruthInvalid)}, err
 }
 
+// quoteAnswer returns what the answer to a panel query would cost. The reason why the recorded
+// answer is not raised becomes a problem in the result.
 func quoteAnswer(c *call, in httpapi.PanelQuery) (httpapi.AnswerQuote, error) {
 	q, err := c.ledger().QuoteAnswer(c.ctx(), c.answerRequest(in))
 	out := httpapi.AnswerQuote{AnswerQuote: q}
@@ -172,8 +191,9 @@ func forget(c *call, in api.ObjectRequest) (httpapi.Done, error) {
 	return httpapi.Done{}, c.ledger().Forget(c.ctx(), in)
 }
 
+// compact rewrites the file, and returns its new size.
 func compact(c *call, _ httpapi.Done) (httpapi.Compacted, error) {
-	if err := c.ledger().Compact(c.ctx(), nil); err != nil {
+	if err := c.ledger().Compact(c.ctx(), nil); err != nil { // nil: without reports of progress
 		return httpapi.Compacted{}, err
 	}
 	stats, err := c.ledger().Stats(c.ctx())
@@ -182,8 +202,9 @@ func compact(c *call, _ httpapi.Done) (httpapi.Compacted, error) {
 
 func object(c *call) (api.ObjectState, error) { return c.ledger().Object(c.ctx(), c.text("object")) }
 
+// estimate estimates the shares of a question's values.
 func estimate(c *call) (api.Estimate, error) {
-	confidence, _ := strconv.ParseFloat(c.text("confidence"), 64)
+	confidence, _ := strconv.ParseFloat(c.text("confidence"), 64) // 0 without the parameter: the ledger's default
 	return c.ledger().Estimate(c.ctx(), api.EstimateRequest{
 		Question: c.text("question"), Epsilon: c.epsilon("epsilon"), Confidence: confidence,
 		Pool: c.flag("pool"), Population: c.flag("population"),
@@ -199,6 +220,7 @@ func responses(c *call, p page) ([]api.Response, string, error) {
 	return c.ledger().ResponsesPage(c.ctx(), c.text("question"), c.epsilon("epsilon"), p.after, p.limit)
 }
 
+// metrics returns the body that Options.Metrics writes, or a problem if it is not set.
 func metrics(c *call) (body, error) {
 	if c.handler.options.Metrics == nil {
 		return nil, problem.New(problem.NoRoute, "this server has no metrics")

@@ -14,7 +14,7 @@ import (
 	logged "github.com/sluicedp/sluice/ledger/internal/event"
 )
 
-// Routes for the log: its events, and the objects that requests left out.
+// Functions that serve the routes for the log: its events, and the objects that requests left out.
 
 // lastEvent is the header with the number of the last event that the client of a stream has
 // received.
@@ -24,7 +24,8 @@ const lastEvent = "Last-Event-ID"
 // rejects.
 const maxEvents = 4096
 
-// events extends a list of events so that it can also be followed as a stream.
+// events extends the route of a list of events. If the Accept header asks for [httpapi.Stream], the
+// answer is a stream that goes on with new events as they happen (see feed).
 func events(r route) route {
 	listed := r.serve
 	r.media = append(r.media, httpapi.Stream)
@@ -41,7 +42,9 @@ func events(r route) route {
 	return r
 }
 
-// firstEvent returns the number of the first event of a stream.
+// firstEvent returns the number of the first event of a stream: the one after the last event that
+// the client has received, or else the parameter "from". It returns a problem for any other
+// parameter, because a stream has no filters.
 func (c *call) firstEvent() (uint64, error) {
 	for name := range c.params {
 		if name != "from" {
@@ -79,9 +82,10 @@ func eventFilters() []param {
 	}
 }
 
-// eventFilter selects events by kind and by the values of JSON keys.
+// eventFilter selects events by kind and by the values of JSON keys. It does not select by time;
+// see eventsOf.
 type eventFilter struct {
-	kinds []string
+	kinds []string          // any of these; empty for all kinds
 	keys  map[string]string // required values, by JSON key
 }
 
@@ -96,7 +100,7 @@ func (c *call) filter() eventFilter {
 	return f
 }
 
-// has reports whether an event passes the filter.
+// has reports whether an event is of one of the kinds, and has every required value.
 func (f eventFilter) has(e event.Event) bool {
 	if len(f.kinds) > 0 && !slices.Contains(f.kinds, e.Kind()) {
 		return false
@@ -109,11 +113,12 @@ func (f eventFilter) has(e event.Event) bool {
 	return true
 }
 
-// detailKey returns the string that an event's detail has under a key in JSON, or "" if it has
-// none.
+// detailKey returns the string that an event's detail, which is a struct, has under a key in JSON,
+// or "" if it has none. The fields of an embedded struct are fields of the detail. A field without
+// a name in its json tag has its Go name as the key, in any case.
 func detailKey(detail reflect.Value, key string) string {
 	if refused, is := detail.Interface().(event.ObjectRefused); is && key == "object" {
-		return refused.Refusal.Object
+		return refused.Refusal.Object // not in a field of the detail itself
 	}
 	for i := range detail.NumField() {
 		field := detail.Type().Field(i)
@@ -130,10 +135,12 @@ func detailKey(detail reflect.Value, key string) string {
 	return ""
 }
 
-// eventRange is an inclusive range of event numbers.
+// eventRange is an inclusive range of event numbers. It is empty if first is greater than last.
 type eventRange struct{ first, last uint64 }
 
-// eventsOf returns the range of events that a request selects by number, cursor and time.
+// eventsOf returns the range of events that a request selects by number, cursor and time. The
+// cursor is the last event of the previous page. In a list with the newest events first, the page
+// therefore ends before it, and otherwise begins after it.
 func (c *call) eventsOf(p page) (r eventRange, err error) {
 	stats, err := c.ledger().Stats(c.ctx())
 	if err != nil {
@@ -143,8 +150,8 @@ func (c *call) eventsOf(p page) (r eventRange, err error) {
 	switch after := p.number(); {
 	case p.after == "":
 	case p.newest:
-		r.last = min(r.last, max(after, 1)-1)
-	case after >= r.last:
+		r.last = min(r.last, max(after, 1)-1) // without max, 0 would wrap around
+	case after >= r.last: // an empty range; after+1 could wrap around
 		r.first = r.last + 1
 	default:
 		r.first = max(r.first, after+1)
@@ -166,8 +173,9 @@ func (c *call) eventsOf(p page) (r eventRange, err error) {
 	return r, nil
 }
 
-// firstAt returns the number of the first event at the given time or later, or events+1 if there
-// is none. It uses a binary search, because times never decrease.
+// firstAt returns the number of the first event at the given time or later, of the first so many
+// events, or events+1 if there is none. It uses a binary search, because times never decrease. If
+// an event cannot be read, it returns the error, and the number means nothing.
 func (c *call) firstAt(at time.Time, events uint64) (uint64, error) {
 	var failed error
 	found := sort.Search(int(events), func(i int) bool {
@@ -183,8 +191,10 @@ func (c *call) firstAt(at time.Time, events uint64) (uint64, error) {
 	return uint64(found) + 1, failed
 }
 
-// readEvents returns a page of the log. It reads the events in blocks, from the end of the range
-// at which the page begins.
+// readEvents returns a page of the log: the events that pass the filter, and the cursor at which
+// the next page continues, or "" at the end of the list. It reads the range in blocks, from its end
+// if the newest events are first. After maxEvents events it returns the events found so far, which
+// may be fewer than the limit.
 func readEvents(c *call, p page) (found []event.Event, next string, err error) {
 	r, err := c.eventsOf(p)
 	if err != nil {
@@ -196,6 +206,7 @@ func readEvents(c *call, p page) (found []event.Event, next string, err error) {
 	}
 	only, block := c.filter(), uint64(max(p.limit, 64))
 	at := "" // the cursor after the last event that was read
+	// left is how many more events may be read; takeBlock removes the events that it reads from r.
 	for left := uint64(maxEvents); r.first <= r.last; left -= block {
 		if block = min(block, left); block == 0 {
 			return found, at, nil
@@ -209,7 +220,7 @@ func readEvents(c *call, p page) (found []event.Event, next string, err error) {
 			if only.has(event) {
 				found = append(found, event)
 			}
-			if len(found) == p.limit && event.Number != end {
+			if len(found) == p.limit && event.Number != end { // full, and the list goes on
 				return found, at, nil
 			}
 		}
@@ -241,7 +252,8 @@ func (c *call) takeBlock(r *eventRange, n uint64, newest bool) (all []event.Even
 	return all, nil
 }
 
-// readRefusals returns a page of the objects that a request left out.
+// readRefusals returns a page of the objects that a request left out, as events of the log. The
+// cursor is the number of the last event of the page, or "" if there are no more.
 func readRefusals(c *call, p page) (found []event.Event, next string, err error) {
 	from := c.number("from")
 	if p.after != "" {
@@ -251,7 +263,7 @@ func readRefusals(c *call, p page) (found []event.Event, next string, err error)
 		if err != nil {
 			return nil, "", err
 		}
-		if len(found) == p.limit {
+		if len(found) == p.limit { // this event is the first of the next page
 			return found, cursor(found[len(found)-1].Number), nil
 		}
 		found = append(found, event)

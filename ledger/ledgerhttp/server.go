@@ -31,7 +31,8 @@ type errorLog struct {
 	bound  *lineLimiter
 }
 
-// Write implements [io.Writer]. Each call has one line.
+// Write implements [io.Writer]. Each call has one line. "unlogged" is the number of lines that were
+// suppressed since the last line. Write always reports success, because a [log.Logger] ignores it.
 func (l *errorLog) Write(line []byte) (int, error) {
 	if left, may := l.bound.allow(); may {
 		l.logger.Warn().Uint64("unlogged", left).Bytes("error", bytes.TrimSpace(line)).Msg("a connection failed")

@@ -15,11 +15,12 @@ import (
 // event. A client that reconnects with the header Last-Event-ID continues with the next event.
 type feed struct {
 	call *call
-	next uint64
+	next uint64 // the number of the next event to send
 }
 
-// sendTo is a [body]. It runs until the reader disconnects, is too slow or loses its permission,
-// or until the ledger is closed.
+// sendTo is a [body]. It runs until the reader disconnects, is too slow or loses its permission, or
+// until ctx ends or the ledger is closed. Then it returns the reason. For a HEAD request it sends
+// only the header, and returns nil.
 func (f *feed) sendTo(ctx context.Context, w *writer) error {
 	w.Header().Set("Content-Type", httpapi.Stream)
 	w.Header().Set("X-Accel-Buffering", "no")
@@ -29,6 +30,7 @@ func (f *feed) sendTo(ctx context.Context, w *writer) error {
 	}
 	for {
 		err := f.beat(ctx, w)
+		// watch cancels ctx with this cause if the gate no longer admits the caller
 		if reason := context.Cause(ctx); isRevoked(reason) {
 			err = reason
 		}
@@ -42,8 +44,10 @@ func (f *feed) sendTo(ctx context.Context, w *writer) error {
 	}
 }
 
-// beat sends a keep-alive comment, and then the events of the next Limits.Beat. If the caller may
-// not read on, it stops between two events.
+// beat sends a keep-alive comment, and then the events of the next Limits.Beat. It returns nil when
+// that time is over, and also if ctx ends because the gate no longer admits the caller. If the
+// ledger returns an error, beat sends the events before it and then a problem, and returns the
+// error. It also returns any error of sending.
 func (f *feed) beat(ctx context.Context, w *writer) error {
 	if err := f.send(w, bytes.NewBufferString(":\n\n")); err != nil {
 		return err
@@ -52,7 +56,7 @@ func (f *feed) beat(ctx context.Context, w *writer) error {
 	defer cancel()
 	var out bytes.Buffer // contains only whole events
 	for event, err := range f.call.ledger().Watch(within, f.next) {
-		if errors.Is(err, context.DeadlineExceeded) {
+		if errors.Is(err, context.DeadlineExceeded) { // Limits.Beat is over
 			break
 		}
 		if isRevoked(context.Cause(ctx)) {
@@ -71,6 +75,7 @@ func (f *feed) beat(ctx context.Context, w *writer) error {
 		}
 		_ = out.WriteByte('\n')
 		stats, err := f.call.ledger().Stats(ctx)
+		// Events are sent when the stream has caught up with the log, or when they fill a part.
 		if err == nil && (f.next > stats.Events || out.Len() >= partSize) {
 			err = f.send(w, &out)
 		}
@@ -81,7 +86,8 @@ func (f *feed) beat(ctx context.Context, w *writer) error {
 	return f.send(w, &out)
 }
 
-// send sends the buffered events, unless the caller may not read on.
+// send sends the buffered events, and empties the buffer. If the gate no longer admits the caller,
+// it sends nothing, and returns an error for which isRevoked is true.
 func (f *feed) send(w *writer, events *bytes.Buffer) error {
 	if err := f.call.permitted(); err != nil {
 		return err
@@ -92,7 +98,8 @@ func (f *feed) send(w *writer, events *bytes.Buffer) error {
 	return w.flush()
 }
 
-// end sends the reason why the stream ends, as an event of the type problem.
+// end sends the reason why the stream ends, as an event of the type problem. It always returns an
+// error, at least the reason, so that the answer counts as incomplete.
 func (f *feed) end(w *writer, reason error) error {
 	var out bytes.Buffer
 	_, _ = out.WriteString("event: problem\ndata: ")

@@ -22,12 +22,12 @@ type tokens struct {
 	now   func() time.Time // the clock
 
 	mu        sync.Mutex
-	text      []byte // content at the last read
-	lastFault string // the last error passed to fault
-	known     map[string]Holder
-	mark      mark      // mark of the file at the last read
-	markSince time.Time // when the file was first seen with this mark
-	isSettled bool      // every later change of the file changes its mark
+	text      []byte            // content at the last read
+	lastFault string            // the last error passed to fault
+	known     map[string]Holder // by the hash of the token; nil if the file could not be read
+	mark      mark              // mark of the file at the last read
+	markSince time.Time         // when the file was first seen with this mark
+	isSettled bool              // every later change of the file changes its mark
 }
 
 // settleTime is how long a file must have the same mark before the mark is trusted. A file that
@@ -41,8 +41,8 @@ const settleTime = 10 * time.Second
 //
 // The file must be readable now. The gate opens it for each request, and reads it unless it is
 // certainly unchanged, so that added and removed tokens take effect at once. While the file cannot
-// be read, no caller is admitted, and fault is called, from any goroutine. fault may be nil. The
-// file is JSON, with the SHA-256 of each token in hexadecimal digits:
+// be read, no caller is admitted, and fault is called once for each new error, from any goroutine.
+// fault may be nil. The file is JSON, with the SHA-256 of each token in hexadecimal digits:
 //
 //	{"tokens": [{"name": "shop", "role": "buyer", "whom": "acme", "sha256": "…"}]}
 func OpenTokens(path string, fault func(error)) (gate func(*http.Request) (Holder, bool), err error) {
@@ -53,6 +53,7 @@ func OpenTokens(path string, fault func(error)) (gate func(*http.Request) (Holde
 	return t.admit, nil
 }
 
+// openTokens returns the tokens of a file, or an error if the file cannot be read now.
 func openTokens(path string, fault func(error)) (*tokens, error) {
 	if fault == nil {
 		fault = func(error) {}
@@ -61,8 +62,9 @@ func openTokens(path string, fault func(error)) (*tokens, error) {
 	return t, t.refresh(statMark(path))
 }
 
-// admit returns the holder of the bearer token of a request, or false if the file has no such
-// token.
+// admit returns the holder of the bearer token of a request. It returns false if the request does
+// not have exactly one bearer token, if the file does not have this token, or if the file cannot be
+// read. It reports each new error of reading the file to fault.
 func (t *tokens) admit(r *http.Request) (Holder, bool) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || len(r.Header.Values("Authorization")) != 1 {
@@ -73,6 +75,7 @@ func (t *tokens) admit(r *http.Request) (Holder, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	err = t.refresh(is, marked, err)
+	// an error is reported once, and not for each request
 	if text := fmt.Sprint(err); err != nil && text != t.lastFault {
 		t.lastFault = text
 		t.fault(err)
@@ -82,11 +85,11 @@ func (t *tokens) admit(r *http.Request) (Holder, bool) {
 	return holder, known
 }
 
-// statMark opens and closes a file, and returns its mark, and whether the mark can be trusted. It
-// opens the file, and does not only stat it, for two reasons. It must notice that the process lost
-// the permission to read the file. Some network file systems fetch changes only on open. It closes
-// the file at once, because each request that waits for the lock would otherwise hold a
-// descriptor.
+// statMark opens and closes a file. It returns the mark of the file, and whether the mark can be
+// trusted. It opens the file, and does not only stat it, for two reasons. It must notice that the
+// process lost the permission to read the file. Some network file systems fetch changes only on
+// open. It closes the file at once, because each request that waits for the lock would otherwise
+// hold a descriptor.
 func statMark(path string) (is mark, marked bool, err error) {
 	file, info, err := openRegular(path)
 	if err == nil {
@@ -96,7 +99,8 @@ func statMark(path string) (is mark, marked bool, err error) {
 	return is, marked, err
 }
 
-// openRegular opens a regular file for reading. It returns an error for any other kind of file.
+// openRegular opens a regular file for reading, and returns it with its state. It returns an error,
+// and leaves nothing open, for any other kind of file. The caller closes the file.
 func openRegular(path string) (*os.File, fs.FileInfo, error) {
 	// without O_NONBLOCK, opening a named pipe would block
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -113,8 +117,9 @@ func openRegular(path string) (*os.File, fs.FileInfo, error) {
 	return file, info, err
 }
 
-// refresh updates the known tokens from the file, given the result of look. If the file could not
-// be opened or read, no token is known.
+// refresh updates the known tokens from the file. The arguments are the results of statMark. It
+// reads the file, unless the mark shows that the file is the one that was read last. If the file
+// could not be opened or read, it returns the error, and then no token is known.
 func (t *tokens) refresh(is mark, marked bool, err error) error {
 	if err != nil {
 		t.isSettled, t.known, t.text = false, nil, nil
@@ -124,7 +129,7 @@ func (t *tokens) refresh(is mark, marked bool, err error) error {
 		return nil
 	}
 	now := t.now()
-	if !marked || is != t.mark {
+	if !marked || is != t.mark { // the file is new or has changed, or its mark cannot be trusted
 		t.mark, t.markSince = is, now
 	}
 	// The mark was taken before this read. If the file changed in between, the next mark differs
@@ -133,7 +138,8 @@ func (t *tokens) refresh(is mark, marked bool, err error) error {
 	return t.read()
 }
 
-// read reads the file and replaces the known tokens. If that fails, no token is known.
+// read reads the file and replaces the known tokens, unless its text is the same as before. If that
+// fails, it returns the error, and no token is known.
 func (t *tokens) read() error {
 	var text []byte
 	file, _, err := openRegular(t.path)
@@ -156,7 +162,7 @@ func (t *tokens) read() error {
 	if err != nil {
 		return fmt.Errorf("%q: %w", t.path, err)
 	}
-	t.known, t.lastFault = make(map[string]Holder, len(read.Tokens)), ""
+	t.known, t.lastFault = make(map[string]Holder, len(read.Tokens)), "" // the next error is a new one
 	for _, one := range read.Tokens {
 		t.known[one.SHA256] = Holder{one.Name, one.Role, one.Whom}
 	}

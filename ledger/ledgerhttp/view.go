@@ -40,7 +40,8 @@ func (c *call) checkBuyer(buyer string) error {
 	return nil
 }
 
-// quoted returns the quote of an order as the holder may see it.
+// quoted returns the quote of an order as the holder may see it. A buyer gets the part of the quote
+// that [ledger.Ledger.QuoteBuyer] returns.
 func (c *call) quoted(o api.Order) (api.Quote, error) {
 	ask := c.ledger().Quote
 	if c.isBuyer() {
@@ -50,7 +51,7 @@ func (c *call) quoted(o api.Order) (api.Quote, error) {
 }
 
 // numberOf converts the holder's number of a sale or reservation to the ledger's number. They
-// differ for a buyer only.
+// differ for a buyer only. It returns [api.ErrUnknown] if the buyer has no order of this number.
 func (c *call) numberOf(number uint64) (uint64, error) {
 	if !c.isBuyer() {
 		return number, nil
@@ -58,9 +59,10 @@ func (c *call) numberOf(number uint64) (uint64, error) {
 	return c.ledger().OrderOf(c.ctx(), c.holder.Whom, number)
 }
 
-// unknown returns the error for a sale or reservation that was not found. It replaces the error of
-// the ledger, which may contain the ledger's own number. A buyer gets the same error if the number
-// is another buyer's, is of the other kind, or does not exist.
+// unknown replaces an [api.ErrUnknown] about a sale or reservation by one with the number that the
+// caller gave, because the ledger's text may contain its own number. A buyer gets the same error if
+// the number is another buyer's, is of the other kind, or does not exist. Any other error, and nil,
+// is returned as it is.
 func unknown(kind string, number uint64, err error) error {
 	if errors.Is(err, api.ErrUnknown) {
 		return fmt.Errorf("%s %d: %w", kind, number, api.ErrUnknown)
@@ -68,7 +70,8 @@ func unknown(kind string, number uint64, err error) error {
 	return err
 }
 
-// seenSale returns a sale as the holder sees it.
+// seenSale returns a sale as the holder sees it. A buyer sees its own number of the sale, no
+// numbers of events, no methods of responses, and no reasons of refusals.
 func (c *call) seenSale(s api.Sale) api.Sale {
 	s.Key = c.shownKey(s.Key)
 	if !c.isBuyer() {
@@ -80,7 +83,8 @@ func (c *call) seenSale(s api.Sale) api.Sale {
 	return s
 }
 
-// seenReservation returns a reservation as the holder sees it.
+// seenReservation returns a reservation as the holder sees it. A buyer sees its own number of the
+// reservation, no numbers of events, and no reasons of refusals.
 func (c *call) seenReservation(r api.Reservation) api.Reservation {
 	r.Key = c.shownKey(r.Key)
 	if !c.isBuyer() {
@@ -91,7 +95,8 @@ func (c *call) seenReservation(r api.Reservation) api.Reservation {
 	return r
 }
 
-// seenDelivery returns a response of the given sale as the holder sees it.
+// seenDelivery returns a response as the holder sees it. sale is the holder's number of the sale. A
+// buyer sees no numbers of events, and not the method of the response.
 func (c *call) seenDelivery(sale uint64, d api.Delivery) api.Delivery {
 	d.Sale = sale
 	if c.isBuyer() {
@@ -101,7 +106,7 @@ func (c *call) seenDelivery(sale uint64, d api.Delivery) api.Delivery {
 }
 
 // consistency proves that the log of the size from is the beginning of the log of the size to. A
-// buyer may ask only for sizes that it knows.
+// buyer may ask only for sizes at which it has receipts.
 func (c *call) consistency(from, to uint64) (tlog.TreeProof, error) {
 	if c.isBuyer() {
 		return c.ledger().ConsistencyOf(c.ctx(), c.holder.Whom, from, to)
@@ -109,7 +114,9 @@ func (c *call) consistency(from, to uint64) (tlog.TreeProof, error) {
 	return c.ledger().Consistency(c.ctx(), from, to)
 }
 
-// seenProblem returns a problem as a role sees it.
+// seenProblem returns a problem as a role sees it. An operator sees all of it, and a buyer what
+// plainProblem keeps. Only operators and desks see why objects were refused. Only an operator sees
+// the text of a failure of the server, and which objects have changed or invalid true values.
 func seenProblem(p api.Problem, role string) *api.Problem {
 	switch role {
 	case roleOperator:
@@ -129,8 +136,9 @@ func seenProblem(p api.Problem, role string) *api.Problem {
 	return &p
 }
 
-// plainProblem returns a problem as a buyer sees it. Only an error in the request itself keeps its
-// own text.
+// plainProblem returns a problem as a buyer sees it: the fields that are the same for each problem
+// of its kind. Only an error in the request itself keeps its own text. A refusal also keeps its
+// question and objects, from which seenProblem removes the reasons.
 func plainProblem(p api.Problem) api.Problem {
 	out := api.Problem{Type: p.Type, Title: p.Title, Status: p.Status, Detail: p.Title, Kind: p.Kind, Exit: p.Exit}
 	switch p.Kind {

@@ -37,7 +37,7 @@ func newWriter(w http.ResponseWriter, l Limits) *writer {
 	}
 }
 
-// setBodyDeadline sets the deadline for the rest of the request body, from now on. 0 removes the
+// setBodyDeadline sets the deadline for the rest of the request body to d from now. 0 removes the
 // deadline.
 func (w *writer) setBodyDeadline(d time.Duration) {
 	var at time.Time
@@ -47,7 +47,7 @@ func (w *writer) setBodyDeadline(d time.Duration) {
 	_ = w.control.SetReadDeadline(at) // an error means that the writer supports no deadlines: it is no connection
 }
 
-// WriteHeader implements [http.ResponseWriter].
+// WriteHeader implements [http.ResponseWriter]. Only the first call sends a header.
 func (w *writer) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status = status
@@ -59,7 +59,7 @@ func (w *writer) WriteHeader(status int) {
 const partSize = 16 << 10
 
 // Write implements [http.ResponseWriter]. It writes in parts, so that the deadline of each part
-// measures progress.
+// measures progress. It stops with an error if w.check does not allow the next part.
 func (w *writer) Write(p []byte) (n int, err error) {
 	w.WriteHeader(http.StatusOK)
 	for n < len(p) && err == nil {
@@ -74,7 +74,8 @@ func (w *writer) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// allowed returns an error if no more of the answer may be sent.
+// allowed returns the error of w.check if the next part of the answer may not be sent. It always
+// allows the first part: the gate has just admitted the caller.
 func (w *writer) allowed() error {
 	if w.hasSent && w.check != nil {
 		return w.check()
@@ -83,14 +84,16 @@ func (w *writer) allowed() error {
 	return nil
 }
 
-// setDeadline sets the deadline for the next write, and returns the current time.
+// setDeadline sets the deadline for the next write from the time that the reader has left, and
+// returns the current time.
 func (w *writer) setDeadline() (begun time.Time) {
 	begun = w.now()
-	_ = w.control.SetWriteDeadline(begun.Add(w.time.left))
+	_ = w.control.SetWriteDeadline(begun.Add(w.time.left)) // an error: see setBodyDeadline
 	return begun
 }
 
-// timed runs send within the time that the reader has left, and updates that time.
+// timed runs send within the time that the reader has left, and updates that time. It returns the
+// results of send: the number of bytes sent, and an error.
 func (w *writer) timed(send func() (int, error)) (n int, err error) {
 	begun := w.setDeadline()
 	n, err = send()
@@ -107,11 +110,12 @@ func (w *writer) flush() error {
 // shortenDeadline limits the time for the rest of the answer to lingerTime.
 func (w *writer) shortenDeadline() { w.time.left = min(w.time.left, lingerTime) }
 
-// body sends a complete answer, including the header.
+// body sends a complete answer, including the header. A route returns it instead of a result that
+// is complete in memory.
 type body func(ctx context.Context, w *writer) error
 
-// send sends the result of a call. It returns an error only if nothing was sent. After that, a
-// failure aborts the answer.
+// send sends the result of a call. It returns an error only if nothing was sent, so that the error
+// can be the answer. A later failure marks the answer as broken, and send returns nil.
 func (c *call) send(ctx context.Context, result any) error {
 	err := c.sendAs(ctx, result)
 	if err != nil && c.out.status != 0 {
@@ -121,7 +125,8 @@ func (c *call) send(ctx context.Context, result any) error {
 	return err
 }
 
-// sendAs sends a result: a document or a body as it is, and any other value as JSON.
+// sendAs sends a result: a document or a body as it is, and any other value as JSON. It returns an
+// error if the answer was not sent, or not all of it.
 func (c *call) sendAs(ctx context.Context, result any) error {
 	switch r := result.(type) {
 	case document:
@@ -140,10 +145,11 @@ func (c *call) sendAs(ctx context.Context, result any) error {
 // answers are sent at a time.
 const minSpooled = 64 << 10
 
-// spool sends an answer that is complete in memory. If the memory limit allows it, the request
-// first releases its place among running requests, so that a slow reader does not occupy one.
+// spool sends an answer that is complete in memory. If Limits.Memory allows it, the request first
+// releases its place among running requests, so that a slow reader does not occupy one. Otherwise
+// it keeps the place while it sends.
 func (c *call) spool(d document) error {
-	c.forgetBody()
+	c.forgetBody() // no longer needed, and its memory counts against the same limit
 	waiting := &quotaShare{quota: c.handler.gates.memory, by: c.holder}
 	if waiting.grow(max(minSpooled, len(d.text))) == nil {
 		defer waiting.release()
@@ -151,6 +157,8 @@ func (c *call) spool(d document) error {
 	}
 	if len(d.text) > partSize {
 		c.out.check = c.permitted
+		// The checks begin now and end with spool. They need to cancel nothing: the next part fails
+		// by check, and a blocked write by the deadline that watch sets.
 		defer c.watch(func(error) {})()
 	}
 	c.out.Header().Set("Content-Type", d.media)
@@ -159,7 +167,7 @@ func (c *call) spool(d document) error {
 	return err
 }
 
-// encode writes a value in the form of [encoded], with one call of Write.
+// encode writes a value as one line of JSON, with one call of Write. The form is that of encoded.
 func encode(out io.Writer, value any) error {
 	text, err := encoded(value)
 	if err != nil {
@@ -178,7 +186,9 @@ func encoded(value any) ([]byte, error) {
 }
 
 // sendLines sends the items of a list, one per line. The last line says that the list is complete,
-// or is the problem that ended it.
+// or has the problem that ended it. The problem is an error of items, or that the gate no longer
+// admits the caller. sendLines returns such an error only if nothing was sent yet, and otherwise
+// only errors of sending.
 func (c *call) sendLines(ctx context.Context, w *writer, items iter.Seq2[any, error]) error {
 	w.Header().Set("Content-Type", httpapi.Lines)
 	out, n := bufio.NewWriterSize(w, partSize), 0
@@ -187,13 +197,13 @@ func (c *call) sendLines(ctx context.Context, w *writer, items iter.Seq2[any, er
 			err = c.permitted()
 		}
 		if revoked := context.Cause(ctx); err != nil && isRevoked(revoked) {
-			err = revoked
+			err = revoked // the reason for which watch cancelled ctx
 		}
 		if err != nil && w.status == 0 && out.Buffered() == 0 {
 			return err // nothing was sent yet, so the error can be the answer
 		}
 		if err != nil {
-			w.shortenDeadline()
+			w.shortenDeadline() // for the last line
 			if err := encode(out, httpapi.End{Problem: c.problemFor(err)}); err != nil {
 				return err
 			}
@@ -209,7 +219,8 @@ func (c *call) sendLines(ctx context.Context, w *writer, items iter.Seq2[any, er
 	return out.Flush()
 }
 
-// problem sends a problem. If the answer has already begun, it marks the answer as broken.
+// problem sends a problem as the answer. If another answer has already begun, or the problem cannot
+// be sent, it marks the answer as broken.
 func (w *writer) problem(p *api.Problem) {
 	if w.status != 0 {
 		w.isBroken = true
@@ -224,6 +235,6 @@ func (w *writer) problem(p *api.Problem) {
 
 // document is an answer of fixed bytes.
 type document struct {
-	media string
+	media string // the media type
 	text  []byte
 }

@@ -75,10 +75,12 @@ func New() *Metrics {
 	return m
 }
 
+// counter returns a counter without labels.
 func counter(name, help string) prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 }
 
+// counters returns a counter for each value of a label.
 func counters(name, help, label string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
 }
@@ -94,8 +96,8 @@ const (
 	failed   = "failed"
 )
 
-// initSeries creates the series whose labels are known in advance. Prometheus computes no
-// increase for a series that first appears with the value 1.
+// initSeries creates the series whose labels are known in advance, with the value 0. Prometheus
+// computes no increase for a series that first appears with the value 1.
 func (m *Metrics) initSeries() {
 	for _, method := range []string{"raise", "degrade", "insert", "fresh"} {
 		m.draws.WithLabelValues(method)
@@ -109,7 +111,7 @@ func (m *Metrics) initSeries() {
 	}
 }
 
-// Committed implements [observe.Observer].
+// Committed implements [observe.Observer]: it adds the work of a commit.
 func (m *Metrics) Committed(c observe.Commit) {
 	m.commits.Observe(c.Duration.Seconds())
 	m.requests.Add(float64(c.Requests))
@@ -123,20 +125,21 @@ func (m *Metrics) Committed(c observe.Commit) {
 	count(m.leftOut, c.LeftOut)
 }
 
-// count adds numbers of people, by reason.
+// count adds numbers of people to the counters of their reasons.
 func count(to *prometheus.CounterVec, people map[api.Reason]uint64) {
 	for reason, n := range people {
 		to.WithLabelValues(string(reason)).Add(float64(n))
 	}
 }
 
-// Refused implements [observe.Observer].
+// Refused implements [observe.Observer]: it counts a request that was refused as a whole.
 func (m *Metrics) Refused(r observe.Refusal) {
 	m.refusals.Inc()
 	count(m.refused, r.People)
 }
 
-// Audited implements [observe.Observer].
+// Audited implements [observe.Observer]: it counts an audit by its result. The gauges about the
+// last audit are set only by an audit that completed.
 func (m *Metrics) Audited(a observe.Audit) {
 	if a.Err != nil {
 		m.audits.WithLabelValues(failed).Inc()
@@ -166,7 +169,7 @@ func (m *Metrics) Answered(route string, status int, took time.Duration) {
 // sluice_up is 0. The other metrics of the ledger's state are then missing, except, if the ledger
 // has stopped, those of its host.
 func (m *Metrics) ServeMetrics(w http.ResponseWriter, r *http.Request, l *ledger.Ledger) {
-	now := prometheus.NewRegistry()
+	now := prometheus.NewRegistry() // for this request, so that the state is read within its context
 	now.MustRegister(ledgerState{r.Context(), l})
 	promhttp.HandlerFor(prometheus.Gatherers{m.registry, now}, promhttp.HandlerOpts{}).ServeHTTP(w, r)
 }

@@ -10,21 +10,22 @@ import (
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
-// ledgerState collects the state of a ledger when it is read.
+// ledgerState collects the state of a ledger each time the metrics are read.
 type ledgerState struct {
 	ctx    context.Context
 	ledger *ledger.Ledger
 }
 
-// Describe implements [prometheus.Collector]. It describes nothing, because the metrics depend on
-// the state of the ledger.
+// Describe implements [prometheus.Collector]. It describes nothing, because which metrics there are
+// depends on the state of the ledger.
 func (ledgerState) Describe(chan<- *prometheus.Desc) {}
 
-// Collect implements [prometheus.Collector].
+// Collect implements [prometheus.Collector]. If the ledger does not answer, it sends only sluice_up
+// and, for a ledger that has stopped, the metrics about the host.
 func (s ledgerState) Collect(out chan<- prometheus.Metric) {
 	stats, err := s.ledger.Stats(s.ctx)
 	health, healthErr := s.ledger.Health(s.ctx)
-	if health.Host.Role != "" {
+	if health.Host.Role != "" { // Health returns the host for a ledger that has stopped, too
 		for _, one := range hostOf(health.Host) {
 			out <- one
 		}
@@ -42,6 +43,7 @@ func (s ledgerState) Collect(out chan<- prometheus.Metric) {
 // up is the help text of sluice_up.
 const up = "1 if the ledger answers, 0 if it has stopped, was closed, or is damaged in the part that is read."
 
+// metric returns a metric without labels that has the given value.
 func metric(name, help string, kind prometheus.ValueType, value float64) prometheus.Metric {
 	return prometheus.MustNewConstMetric(prometheus.NewDesc(name, help, nil, nil), kind, value)
 }
@@ -50,7 +52,8 @@ func gaugeOf(name, help string, value float64) prometheus.Metric {
 	return metric(name, help, prometheus.GaugeValue, value)
 }
 
-// countersOf returns the counters that the ledger itself stores. They continue after a restart.
+// countersOf returns the counters that the ledger itself stores, so that they continue after a
+// restart, and the gauge of the number of chains.
 func countersOf(s api.Stats) []prometheus.Metric {
 	count := func(name, help string, n uint64) prometheus.Metric {
 		return metric(name, help, prometheus.CounterValue, float64(n))
@@ -69,7 +72,8 @@ func countersOf(s api.Stats) []prometheus.Metric {
 	}
 }
 
-// hostOf returns the metrics about the role of the host.
+// hostOf returns the metrics about the role of the host. The term and the lag are missing if the
+// journal has not answered.
 func hostOf(h observe.Host) []prometheus.Metric {
 	all := []prometheus.Metric{
 		gaugeOf("sluice_host_leader",
@@ -90,6 +94,7 @@ func hostOf(h observe.Host) []prometheus.Metric {
 	return all
 }
 
+// oneIf returns 1 for true, and 0 for false.
 func oneIf(truth bool) float64 {
 	if truth {
 		return 1
@@ -97,7 +102,8 @@ func oneIf(truth bool) float64 {
 	return 0
 }
 
-// gaugesOf returns the gauges: metrics that can rise and fall.
+// gaugesOf returns the gauges: metrics that can rise and fall. Those about the newest checkpoint
+// are missing if no checkpoint has left the process.
 func gaugesOf(h observe.Health) []prometheus.Metric {
 	all := []prometheus.Metric{
 		gaugeOf("sluice_queue_requests", "Requests that wait for a commit.", float64(h.Waiting)),
