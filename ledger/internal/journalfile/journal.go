@@ -330,7 +330,8 @@ func (j *Journal) takeOver() error {
 	if before.begin != at {
 		return nil
 	}
-	// The last group was the only one of the segment before, or that had none. So it is destroyed.
+	// The last group was the only one of the segment before, or that had none. So that segment, now
+	// the last but one, is destroyed.
 	i := len(j.segments) - 2
 	old, err := j.dropSegments(i, i+1)
 	if err != nil {
@@ -382,7 +383,7 @@ func (j *Journal) beginSegment(term uint64, at journal.Position, groups iter.Seq
 	return nil
 }
 
-// none is a sequence without groups, of the type iter.Seq2.
+// none is an empty sequence, of the type iter.Seq2[journal.Group, error].
 func none(func(journal.Group, error) bool) {}
 
 // only is a sequence of one group.

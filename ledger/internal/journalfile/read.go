@@ -167,7 +167,9 @@ func (c *cursor) group() (g journal.Group, end int64, err error) {
 			return g, 0, err
 		}
 		if (f.kind&firstFrame != 0) != (end == c.at) {
-			return g, 0, errDamaged // no offset of a segment is written twice
+			// Only the first frame begins a group. A torn write leaves no other valid frame in its
+			// place, because no offset of a segment is written twice.
+			return g, 0, errDamaged
 		}
 		end = paddedEnd(end + frameHeadSize + int64(f.length))
 		if f.kind&lastFrame != 0 {
@@ -209,7 +211,8 @@ func (c *cursor) frame(at int64, content *[]byte) (f frame, err error) {
 // zero. An error of reading the file is returned, too.
 func (c *cursor) tornOrDamagedHead(at int64) error {
 	head := at + frameHeadSize
-	parts := [][2]int64{{head, c.size}} // then the rest of each sector from a part of the head on
+	// The parts are all bytes after the head, and each sector of the head, from the head on.
+	parts := [][2]int64{{head, c.size}}
 	for from := range sectors(at, head) {
 		parts = append(parts, [2]int64{from, nextSector(from)})
 	}
@@ -252,7 +255,7 @@ func sectors(from, to int64) iter.Seq2[int64, int64] {
 func nextSector(at int64) int64 { return (at/sectorSize + 1) * sectorSize }
 
 // isZero reports whether a part of the segment is all zero. Bytes after the end of the file count
-// as zero.
+// as zero. An empty part counts as all zero, so a head at the end of the file is torn.
 func (c *cursor) isZero(from, to int64) (bool, error) {
 	var b [1 << 12]byte
 	for from < to {

@@ -30,7 +30,7 @@ type writer struct {
 	err    error  // the first error; nothing is written after it
 
 	expected stamp               // of the file, after the last write of this writer
-	headAt   int64               // offset of the last frame's head, or of the end of the header
+	headAt   int64               // offset of the last frame's head; without a frame, of the header's last bytes
 	lastHead [frameHeadSize]byte // the bytes at headAt
 }
 
@@ -96,7 +96,7 @@ func (w *writer) sync() error {
 		}
 		return w.err
 	}
-	// The zeros double the file, but are limited: from a sixteenth of step to step.
+	// As many zeros as the file has bytes, but at least a sixteenth of step and at most step.
 	filled := alignUp(w.end + min(max(w.end, w.step/16), w.step))
 	if w.err == nil {
 		w.err = zero(w.file, w.end, filled)
@@ -127,7 +127,7 @@ func zero(f handle, from, to int64) error {
 
 // writeSegment creates the file of segment s in dir, with the given groups, and returns the writer
 // that appends to it. The segment gets its final name when all of that is durable. After an error
-// it may have its temporary name, and it is closed.
+// the file is closed, and may exist under its temporary or final name.
 func writeSegment(dir folder, s segment, limits sizes, groups iter.Seq2[journal.Group, error]) (*writer, error) {
 	f, err := dir.create(name(s.number, newExt))
 	if err != nil {

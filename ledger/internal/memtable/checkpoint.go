@@ -96,7 +96,7 @@ func (t *Table) checkpoint() error {
 	}
 	t.waiters.Add(1) // so that the checkpoint does not pause
 	defer t.waiters.Add(-1)
-	if t.current.Load().frozen != nil { // an earlier checkpoint failed
+	if t.current.Load().frozen != nil { // an earlier checkpoint failed, or was interrupted before Over
 		t.setFailed(nil)
 		if err := t.writeFrozen(); err != nil {
 			return err
@@ -183,8 +183,8 @@ func (t *Table) storeFrozen() (err error) {
 	switch {
 	case c.portions > 0: // it is already staged, by a checkpoint that was interrupted or failed
 		e.count(Staging, c.frozen.length())
-	// The mark distinguishes the portions of different checkpoints. So a layer that does not change
-	// the mark is not staged.
+	// A small layer is written in one transaction. So is a layer that does not change the mark,
+	// because the mark is what distinguishes the portions of different checkpoints.
 	case max(int(c.frozen.size()), c.frozen.length()*minRecord) <= t.options.Portion, bytes.Equal(c.mark, c.next):
 		return t.update(c.mark, func(w kv.Writer) error { return errors.Join(clearStaging(w), c.frozen.writeTo(w)) })
 	default:

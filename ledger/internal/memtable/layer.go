@@ -96,6 +96,7 @@ func (l *layer) reset() {
 	l.pieces.reset()
 }
 
+// reset empties a bucket. It keeps the memory of the index and of rising for the next content.
 func (b *bucket) reset() {
 	b.index.reset()
 	b.rising, b.fresh, b.runs = b.rising[:0], nil, nil

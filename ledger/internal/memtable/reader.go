@@ -189,7 +189,8 @@ func (w *writer) Put(bucket string, key, value []byte) error {
 	return nil
 }
 
-// Delete implements [kv.Writer].
+// Delete implements [kv.Writer]. It writes a version without a value, unless there is no such
+// record.
 func (w *writer) Delete(bucket string, key []byte) error {
 	if len(key) == 0 {
 		return errEmpty

@@ -123,6 +123,7 @@ func (l *layer) sorted(bucket string) (runs [][]id, rising []id) {
 	if !unsorted {
 		return b.runs, rising
 	}
+	// mu is held for writing only to take the unsorted records, not to sort them.
 	l.mu.Lock()
 	fresh := b.fresh
 	b.fresh = nil

@@ -253,7 +253,7 @@ func clearStaging(w kv.Writer) error {
 		return true
 	})
 	for _, key := range keys {
-		if err == nil {
+		if err == nil { // after an error of Scan, too, nothing is deleted
 			err = w.Delete(Staging, key)
 		}
 	}

@@ -255,7 +255,7 @@ func (t *Table) enter() (c *layers, at uint64, err error) {
 	if c.frozen != nil {
 		c.frozen.users++
 	}
-	c.active.enter(t.number)
+	c.active.enter(t.number) // not in the frozen layer, where no update can replace a version
 	return c, t.number, nil
 }
 

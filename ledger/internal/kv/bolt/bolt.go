@@ -385,7 +385,8 @@ func (d *database) update(fn func(kv.Writer) error) error {
 	return d.run(true, func(tx *transaction) error { return fn(tx) })
 }
 
-// Check implements [kv.Guard].
+// Check implements [kv.Guard]. If the first check fails, it checks again while Compact cannot
+// replace the file.
 func (s *Store) Check() error {
 	d := s.use()
 	defer d.users.Done()
@@ -630,7 +631,7 @@ func (t *transaction) step(b *bucket, from []byte, move func() (key, value []byt
 
 var errEmpty = errors.New("empty key or value")
 
-// Put implements [kv.Writer].
+// Put implements [kv.Writer]. It creates the bucket if there is none.
 func (t *transaction) Put(name string, key, value []byte) (err error) {
 	defer rescue(&err)
 	if len(key) == 0 || len(value) == 0 {
@@ -677,7 +678,8 @@ func (b *bucket) fill(key []byte) {
 	}
 }
 
-// Delete implements [kv.Writer].
+// Delete implements [kv.Writer]. It also checks the neighbors of the leaf, because bbolt may merge
+// the leaf with one of them.
 func (t *transaction) Delete(bucket string, key []byte) (err error) {
 	defer rescue(&err)
 	if len(key) == 0 {

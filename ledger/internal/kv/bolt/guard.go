@@ -208,7 +208,7 @@ func (s *pageWalk) level(level []position) (below []position, err error) {
 				below = append(below, child)
 			}
 		}
-		if len(below) > s.leaves && branches > 0 && s.areLeaves(below) {
+		if len(below) > s.leaves && branches > 0 && s.areLeaves(below) { // these are not to be checked
 			below, tooMany = nil, true
 		}
 	}
@@ -246,7 +246,7 @@ func (s *pageWalk) checkPage(at position) (page, error) {
 	if b.id() != at.id || !slices.Contains(kinds, b.kind()) {
 		return nil, nil
 	}
-	p, size, err := s.load(at.id, longestKey)
+	p, size, err := s.load(at.id, longestKey) // an error for a free page or a meta page
 	if err == nil {
 		err = s.claim(at.id+1, size/uint64(s.pageSize)-1)
 	}

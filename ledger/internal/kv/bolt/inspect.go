@@ -23,7 +23,8 @@ type inspection struct {
 	spare   []byte // memory for the window of the next scan
 }
 
-// Inspect implements [kv.Inspector].
+// Inspect implements [kv.Inspector]. The first faults are those of the meta pages, those that were
+// found when the file was opened, and those of the tree of buckets.
 func (s *Store) Inspect(fault func(kv.Fault), fn func(kv.Reader) error) error {
 	return s.snapshot(func(tx *transaction) error {
 		size := tx.in.pageSize
@@ -113,7 +114,8 @@ func (i *inspection) Get(bucket string, key []byte) (value []byte, err error) {
 	return nil, err
 }
 
-// Scan implements [kv.Reader].
+// Scan implements [kv.Reader]. It always returns nil, because it passes damage to the fault
+// function of Inspect.
 func (i *inspection) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
 	if t, found := i.buckets[bucket]; found {
 		w := i.walk(bucket, from)
@@ -144,13 +146,15 @@ func (i *inspection) walk(bucket string, from []byte) *walk {
 	return &walk{pager: i.pager, bucket: bucket, from: from, fault: i.fault, seen: pageSet{}}
 }
 
-// report passes a fault of the bucket to w.fault. from and to limit the keys that may be affected.
+// report passes a fault of the bucket to w.fault. The keys that may be affected are from from on
+// and below to. nil is no limit.
 func (w *walk) report(from, to []byte, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	w.fault(kv.Fault{Bucket: w.bucket, From: bytes.Clone(from), To: bytes.Clone(to), Text: text})
 }
 
-// tree visits the records of a tree.
+// tree visits the records of a tree: on its pages, or on the page inside the value of a small
+// bucket.
 func (w *walk) tree(t tree) {
 	if t.root != 0 {
 		w.page(t.root, nil, nil, nil)

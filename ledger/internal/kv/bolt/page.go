@@ -57,8 +57,9 @@ func (p page) isLeaf() bool     { return p.kind() == leafPage }
 // readUint32 returns a field of 4 bytes.
 func readUint32(b []byte) uint64 { return uint64(binary.NativeEndian.Uint32(b)) }
 
-// size returns the size in bytes of a page and its overflow pages. It returns an error if the
-// header cannot be right for page id in a file of so many pages.
+// size returns the size in bytes of a page with its overflow pages. It returns an error if the
+// header is not possible for page id in a file of so many pages. A possible header is that of a
+// leaf, or of a branch page with elements. Its elements fit on the page, and its size is limited.
 func (p page) size(id, pages, pageSize uint64) (size uint64, err error) {
 	size = (p.overflow() + 1) * pageSize
 	isBranch := p.kind() == branchPage && p.count() > 0 && size <= longestBranch+2*pageSize
@@ -76,7 +77,8 @@ func (p page) elementError() error {
 	return fmt.Errorf("page %d: an element is outside of its page", p.id())
 }
 
-// inlinePage returns the page of a small bucket, which is stored in the bucket's value.
+// inlinePage returns the page of a small bucket. b is the value of the bucket, without its first 16
+// bytes. It returns an error if b is no leaf with room for its elements.
 func inlinePage(b []byte) (page, error) {
 	if len(b) >= headerSize {
 		if p := page(b); p.isLeaf() && headerSize+p.count()*elementSize <= len(b) {
@@ -227,7 +229,7 @@ func (p page) used(size uint64) (used uint64, err error) {
 		if fields == nil {
 			return used, p.elementError()
 		}
-		value := uint64(0)
+		value := uint64(0) // length of the value, which only a leaf has
 		if p.isLeaf() {
 			fields, value = fields[4:], readUint32(fields[12:])
 		}
@@ -260,7 +262,7 @@ type pager struct {
 	pageSize  int
 	pages     uint64 // number of pages in use
 	window    []byte // pages that were read last, from page first on
-	first     uint64
+	first     uint64 // number of the first page in the window
 	last      uint64 // page requested last
 	readAhead int    // maximum number of pages that are read at once
 }

@@ -79,6 +79,7 @@ func (s *snapshot) find(name string) (*bucketTree, error) {
 	if err := s.in.damage.buckets[name]; err != nil {
 		return nil, fmt.Errorf("%w: bucket %q: %w", kv.ErrCorrupt, name, err)
 	}
+	// The value of the bucket in the tree of buckets has the position of its records.
 	about, err := s.get(&bucketTree{tree: tree{root: s.root}}, []byte(name), bucketFlag)
 	if about == nil {
 		return nil, err

@@ -72,7 +72,7 @@ func (t *Temporary) open(create bool) (*database, error) {
 	return d, nil
 }
 
-// View implements [kv.Store].
+// View implements [kv.Store]. Before the first Update, the reader is empty.
 func (t *Temporary) View(fn func(kv.Reader) error) error {
 	d, err := t.open(false)
 	if err != nil {
