@@ -156,7 +156,8 @@ func (rl *release) readRecorded(s *state.State) error {
 	}
 	c, found, err := s.Chain(rl.question.Number, name)
 	if err != nil || !found {
-		return errs.Corrupt(err, "object %q: its chain in question %d is missing", name)
+		return errs.Corrupt(err, "object %q: its chain in question %d is missing", name,
+			rl.question.Number)
 	}
 	if rl.level, found = c.During(rl.progress.Last).At(rl.epsilon); !found {
 		return errs.Corrupt(nil, "object %q: its response at ε=%s is missing", name, rl.epsilon)

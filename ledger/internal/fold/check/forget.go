@@ -183,7 +183,7 @@ func checkRemnants(s *state.State, c *event.Forgotten, o state.Object, known boo
 // their least number. It returns [errs.ErrCorrupt] if there are fewer.
 func noteTerms(e *state.Erasure, changed uint64) error {
 	if changed > e.Terms {
-		return fault("forgotten object: its terms need %d erased changes, and there are %d", e.Terms, changed)
+		return fault("forgotten object: its terms need %d erased changes, and there are %d", changed, e.Terms)
 	}
 	e.Terms = min(e.Terms-changed, e.Events) // the rest may be of other objects
 	return nil
