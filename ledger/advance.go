@@ -40,7 +40,8 @@ func (l *Ledger) Advance(ctx context.Context, r api.AdvanceRequest) (api.Advance
 	return l.advanced(context.WithoutCancel(ctx), done, faults)
 }
 
-// advanced returns the result of a sweep.
+// advanced returns the result of a sweep, with the names of the questions. For each question,
+// faults has the objects whose true value has changed or is invalid.
 func (l *Ledger) advanced(
 	ctx context.Context, done request.Outcome, faults map[uint32]*rules.TruthFaults,
 ) (api.AdvanceResult, error) {

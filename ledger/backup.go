@@ -48,7 +48,8 @@ func (l *Ledger) CompactTo(ctx context.Context, path string, progress func(done,
 }
 
 // copyTo writes a copy of the ledger to a new file, page by page or record by record, and verifies
-// it.
+// it. It returns [errors.ErrUnsupported] for a store that cannot be copied. After an error there is
+// no copy.
 func (l *Ledger) copyTo(
 	ctx context.Context, path string, how kv.Copying, progress func(done, total int),
 ) (out api.Copied, err error) {
@@ -64,6 +65,7 @@ func (l *Ledger) copyTo(
 		return out, err
 	}
 	err = callback.WithProgress(ctx, progress, func(ctx context.Context, report func(done, total int)) error {
+		// The file is copied, and then verified.
 		p := copying{report: report, passes: 2}
 		return from.CopyTo(ctx, resolved, how, p.read, func(copied string) (err error) {
 			if err := l.closeCopy(ctx, copied); err != nil {
@@ -83,8 +85,8 @@ func (l *Ledger) copyTo(
 	return out, nil
 }
 
-// checkFile checks that the file is the one that this process wrote. It is called before and after
-// a copy.
+// checkFile returns an error if the file is not the one that this process wrote. It is called
+// before and after a copy.
 func (l *Ledger) checkFile(ctx context.Context) error {
 	return l.engine.View(ctx, func(*state.State) error { return nil })
 }
@@ -102,27 +104,30 @@ type copying struct {
 	size   int64 // of the file, in bytes
 }
 
-// read reports the progress of the first pass, in bytes.
+// read reports the progress of the first pass, which reads the file: the bytes done, and the size
+// of the file.
 func (p *copying) read(done, total int64) {
 	p.size = total
 	p.reportBytes(done)
 }
 
-// verified reports the progress of the second pass. It gets a number of events, and reports bytes.
+// verified reports the progress of the second pass, which verifies the copy. It gets numbers of
+// events, and reports the same share of the bytes.
 func (p *copying) verified(done, total uint64) {
 	p.reportBytes(p.size + int64(float64(p.size)*float64(done)/float64(max(total, 1))))
 }
 
-// reportBytes reports the number of bytes done in all passes as KiB.
+// reportBytes reports the bytes done in all passes, and their total, in KiB.
 func (p *copying) reportBytes(done int64) {
 	const unit = 1 << 10
 	p.report(int(done/unit), int(p.passes*p.size/unit))
 }
 
-// closeCopy completes a copy of the file, so that it names no journal and contains nothing that was
+// closeCopy completes a copy before it is verified. Afterwards it names no journal, unless that of
+// the ledger is missing. Its unused pages are erased, so that it contains nothing that was
 // forgotten.
 func (l *Ledger) closeCopy(ctx context.Context, path string) error {
-	s, err := bolt.Open(path, false)
+	s, err := bolt.Open(path, false) // for writing
 	if err != nil {
 		return err
 	}
@@ -132,11 +137,12 @@ func (l *Ledger) closeCopy(ctx context.Context, path string) error {
 	return bolt.EraseUnused(ctx, path)
 }
 
-// verifyCopy verifies a copy before it gets its name.
+// verifyCopy verifies a copy before it gets its name. It returns the size of the copy and its
+// number of events, or [api.ErrCorrupt] with the first problem.
 func verifyCopy(
 	ctx context.Context, path string, clock func() time.Time, progress func(done, total uint64),
 ) (out api.Copied, err error) {
-	s, err := bolt.Open(path, true)
+	s, err := bolt.Open(path, true) // for reading only
 	if err != nil {
 		return out, err
 	}
@@ -177,15 +183,17 @@ func (l *Ledger) Compact(ctx context.Context, progress func(done, total int)) er
 		return fmt.Errorf("compact: %w", errors.ErrUnsupported)
 	}
 	err := callback.WithProgress(ctx, progress, func(ctx context.Context, report func(done, total int)) error {
-		p := copying{report: report, passes: 1}
+		p := copying{report: report, passes: 1} // the file is only read once
 		return from.Compact(ctx, p.read)
 	})
+	// It is not known whether the old or the new file remains.
 	if errors.Is(err, kv.ErrUncertain) {
 		err = fmt.Errorf("%w: %w", api.ErrStopped, err)
 		l.engine.Queue.Stop(err)
 	}
 	l.engine.StopIfOverwritten(err)
 	if err == nil {
+		// The new file has another identity, and would otherwise count as a copy.
 		err = l.engine.RecordMove()
 	}
 	if err != nil {

@@ -84,7 +84,8 @@ func (l *Ledger) ConsistencyOf(ctx context.Context, buyer string, from, to uint6
 	return l.Consistency(ctx, from, to)
 }
 
-// startPublishing starts to publish checkpoints, if the options say so.
+// startPublishing starts to publish checkpoints. It does nothing if no function receives them, or
+// if the ledger is open for reading.
 func (l *Ledger) startPublishing(wanted Publishing) (err error) {
 	if wanted.To == nil || l.engine.ReadOnly {
 		return nil

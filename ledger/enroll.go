@@ -56,7 +56,8 @@ func (l *Ledger) Enroll(ctx context.Context, r api.EnrollRequest) (api.EnrollRes
 	}, nil
 }
 
-// enrollmentList returns the objects with their terms.
+// enrollmentList returns the objects with their terms: those that r.Terms returns for each, or the
+// same for all.
 func enrollmentList(r *api.EnrollRequest, objects []string) enrollment.List {
 	if r.Terms == nil {
 		return enrollment.List{Names: objects, Each: []enrollment.Terms{{Policy: &r.Policy, Cap: r.Cap}}}
@@ -64,13 +65,14 @@ func enrollmentList(r *api.EnrollRequest, objects []string) enrollment.List {
 	return enrollment.ListOf(objects, r.Terms)
 }
 
-// enrollmentForm returns the identity of the request, without its key.
+// enrollmentForm returns the identity of the request: digests of all its fields except the key. A
+// repeated request with the same key must have the same identity.
 func enrollmentForm(r *api.EnrollRequest, list *enrollment.List) event.Identity {
 	f := event.NewForm("enroll")
 	f.Field("Question").Text(r.Question)
 	f.Field("Policy").Text(r.Policy.String())
 	f.Field("Cap").Epsilon(r.Cap)
-	f.Objects(list.Names, false)
+	f.Objects(list.Names, false) // false: not all objects
 	f.Field("Partial").Flag(r.Partial)
 	if f.Field("Terms").Flag(r.Terms != nil); r.Terms != nil {
 		list.AddTo(f.ObjectField("Terms"))

@@ -52,8 +52,9 @@ func (l *Ledger) BeginEpoch(ctx context.Context, r api.EpochRequest) error {
 	}))
 }
 
-// epochOf returns the change that begins a new epoch. It returns nil if the current epoch is
-// unused.
+// epochOf returns the change that begins a new epoch of an object in the question q. It returns nil
+// if the current epoch is unused, so that nothing is to be done. It returns a [*api.RefusedError]
+// if the object may not begin an epoch.
 func (l *Ledger) epochOf(s *state.State, q *event.Question, r api.EpochRequest) (event.Change, error) {
 	var subject rules.Subject
 	refusal, err := rules.ReadSubject(s, q, r.Object, privacy.Epsilon{}, &subject)
@@ -68,6 +69,7 @@ func (l *Ledger) epochOf(s *state.State, q *event.Question, r api.EpochRequest) 
 	}
 	if refusal != nil {
 		refused := request.Refusals(*refusal)
+		// "" is the buyer, and the ε is 0: the request has neither.
 		return nil, l.requests.Refuse(r.Key, "", q, privacy.Epsilon{}, &refused, &rules.TruthFaults{})
 	}
 	return &event.EpochBegun{Object: r.Object, Question: q.Number}, nil

@@ -84,7 +84,8 @@ func (l *Ledger) Estimate(ctx context.Context, r api.EstimateRequest) (api.Estim
 	return out, nil
 }
 
-// readTallies returns the running counts of the responses that a request selects, in rising ε.
+// readTallies returns the running counts of the responses that a request selects, in rising ε. It
+// also returns the question, and the last event that the counts include.
 func (l *Ledger) readTallies(
 	ctx context.Context, r api.EstimateRequest,
 ) (q *event.Question, counts []estimate.Counts, last uint64, err error) {
@@ -123,7 +124,7 @@ func (l *Ledger) Levels(ctx context.Context, question string) iter.Seq2[api.Leve
 }
 
 // allLevels returns every ε at which there are responses to a question, in rising order, and their
-// number.
+// number. It adds up the tallies at each ε.
 func (l *Ledger) allLevels(ctx context.Context, question string) ([]api.LevelCount, error) {
 	return engine.Read(ctx, &l.engine, func(s *state.State) (levels []api.LevelCount, err error) {
 		q, err := request.QuestionByName(s, question)
@@ -134,6 +135,7 @@ func (l *Ledger) allLevels(ctx context.Context, question string) ([]api.LevelCou
 			if last := len(levels) - 1; last < 0 || levels[last].Epsilon != key.Epsilon {
 				levels = append(levels, api.LevelCount{Epsilon: key.Epsilon})
 			}
+			// A chain has at most one response at an ε, so the sum is at most the number of chains.
 			if last := &levels[len(levels)-1]; t.Recorded <= s.Counters.Chains-uint64(last.N) {
 				last.N += int64(t.Recorded)
 				return ctx.Err()
@@ -145,7 +147,9 @@ func (l *Ledger) allLevels(ctx context.Context, question string) ([]api.LevelCou
 	})
 }
 
-// recount counts the responses that a request selects by reading the chains, in rising ε.
+// recount counts the responses that a request selects by reading the chains. It returns the counts
+// in rising ε, the question, and the last event before the recount began. Later events may be
+// counted in part.
 func (l *Ledger) recount(
 	ctx context.Context, r api.EstimateRequest,
 ) (q *event.Question, counts []estimate.Counts, last uint64, err error) {
@@ -171,18 +175,18 @@ func (l *Ledger) recount(
 	return q, counts, last, nil
 }
 
-// tallier counts responses to a question one by one.
+// tallier counts responses to a question one by one, for [Ledger.recount].
 type tallier struct {
 	question *event.Question
-	at       map[privacy.Epsilon]*estimate.Counts
-	last     *estimate.Counts // of the previous response, because most responses have the same ε
+	at       map[privacy.Epsilon]*estimate.Counts // the counts so far, by ε
+	last     *estimate.Counts                     // at the ε of the previous response, which most have in common
 }
 
-// add counts one response. It returns [errs.ErrCorrupt] for a response that the question does not
-// have.
+// add counts the response of the object with a name. It returns [errs.ErrCorrupt] for a response
+// that the question does not have.
 func (t *tallier) add(name string, l *state.Level) error {
 	if !t.question.Has(l.Epsilon, l.Response) {
-		_, err := request.ResponseOf(t.question, name, *l)
+		_, err := request.ResponseOf(t.question, name, *l) // returns the error
 		return err
 	}
 	if t.last == nil || t.last.Epsilon != l.Epsilon {

@@ -55,6 +55,7 @@ func (l *Ledger) Forget(ctx context.Context, r api.ObjectRequest) error {
 	}
 	id := event.ObjectRequest(event.RequestForget, r.Object)
 	forget := func(s *state.State) (event.Change, error) { return forgetObject(s, r.Object) }
+	// The settled event does not name the object (""), so it is not erased with it.
 	if err := l.requests.Once(ctx, r.Key, "", id, forget); err != nil {
 		return err
 	}
@@ -63,8 +64,9 @@ func (l *Ledger) Forget(ctx context.Context, r api.ObjectRequest) error {
 	return l.engine.Erase(ctx)
 }
 
-// forgetObject returns the change that destroys everything about an object. It returns nil if there
-// is nothing to destroy.
+// forgetObject returns the change that destroys everything about an object. A name that was only
+// refused is destroyed as well. It returns nil if there is nothing to destroy, and [api.ErrUnknown]
+// if no event names the object.
 func forgetObject(s *state.State, name string) (event.Change, error) {
 	o, known, err := s.Object(name)
 	if err != nil {
@@ -80,6 +82,8 @@ func forgetObject(s *state.State, name string) (event.Change, error) {
 		}
 		return &event.Forgotten{Object: name, Events: stranger.Total()}, nil
 	}
+	// The object was forgotten before. Since then no event is about it, and no open request can
+	// name it.
 	if o.Total() == 0 && s.Counters.Named == 0 {
 		return nil, nil
 	}

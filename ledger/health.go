@@ -45,8 +45,8 @@ type openReservations struct {
 	open map[uint64]bool
 }
 
-// count returns how many reservations hold budget now. It reads the known ones and the new sales,
-// in short snapshots.
+// count returns how many reservations hold budget now. It reads the known ones and the sales that
+// are new since the last call, in short snapshots.
 func (r *openReservations) count(ctx context.Context, l *engine.Engine) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,6 +63,7 @@ func (r *openReservations) count(ctx context.Context, l *engine.Engine) (int, er
 		err := l.View(ctx, func(s *state.State) error {
 			end := min(s.Counters.Sales, r.seen+salesPerSnapshot)
 			more = end < s.Counters.Sales
+			// The iterator yields the numbers of the new sales, up to end.
 			err := r.update(s, func(yield func(uint64) bool) {
 				for n := r.seen + 1; n <= end && yield(n); n++ {
 				}
@@ -85,9 +86,9 @@ func (r *openReservations) count(ctx context.Context, l *engine.Engine) (int, er
 	return hold, nil
 }
 
-// update updates open for some sales. The clock may go back, so that a reservation that had expired
-// holds again. Therefore a reservation is read again until it has expired by the time of the log,
-// which does not go back.
+// update reads the sales with some numbers, and updates r.open. A reservation stays in r.open until
+// it is captured or cancelled, or has expired by the time of the log, which does not go back. If it
+// has only expired by the clock, it may hold again, because the clock may go back.
 func (r *openReservations) update(s *state.State, numbers func(func(uint64) bool)) error {
 	for number := range numbers {
 		sale, err := s.Sale(number)

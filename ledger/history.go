@@ -54,6 +54,7 @@ func (l *Ledger) Refusals(ctx context.Context, key string, from uint64) iter.Seq
 			return
 		}
 		for _, number := range settled {
+			// The refusals of a part have lower numbers than its settled event.
 			if number > from && !l.eachRefusal(ctx, from, number, yield) {
 				return
 			}
@@ -61,8 +62,9 @@ func (l *Ledger) Refusals(ctx context.Context, key string, from uint64) iter.Seq
 	}
 }
 
-// eachRefusal yields the refusals of the part of a request that the event settled settles,
-// beginning with the event from. It returns false if the caller must stop.
+// eachRefusal yields the refusals of one part of a request, beginning with the event from. settled
+// is the event that settles the part. It omits erased events. It returns true if the next part may
+// follow. It returns false after an error, which it has yielded, and when the consumer breaks.
 func (l *Ledger) eachRefusal(ctx context.Context, from, settled uint64, yield func(says.Event, error) bool) bool {
 	first, err := l.firstRefusal(ctx, settled)
 	if err != nil {
@@ -88,7 +90,8 @@ func (l *Ledger) eachRefusal(ctx context.Context, from, settled uint64, yield fu
 	return false
 }
 
-// settledBy returns the numbers of the events that settled the parts of a request.
+// settledBy returns the numbers of the events that settled the parts of the request with a key. It
+// returns [api.ErrUnknown] if there is no such request.
 func (l *Ledger) settledBy(ctx context.Context, key string) ([]uint64, error) {
 	if err := event.CheckName("idempotency key", key); err != nil {
 		return nil, err
@@ -103,7 +106,8 @@ func (l *Ledger) settledBy(ctx context.Context, key string) ([]uint64, error) {
 }
 
 // firstRefusal returns the number of the first refusal of the request, or part of one, that the
-// event settled settles.
+// event settled settles. The refusals are directly before that event. If there are none, it returns
+// settled.
 func (l *Ledger) firstRefusal(ctx context.Context, settled uint64) (uint64, error) {
 	return engine.Read(ctx, &l.engine, func(s *state.State) (uint64, error) {
 		part, err := s.Settlement(settled)
@@ -114,7 +118,9 @@ func (l *Ledger) firstRefusal(ctx context.Context, settled uint64) (uint64, erro
 	})
 }
 
-// someEvents reads at most most events in one snapshot, beginning with the event from.
+// someEvents reads the events from the number from on in one snapshot: at most limit events, and
+// about maxBatchBytes. A missing or damaged event is an error, which is returned with the events
+// before it. There are no events if from is after the last one.
 func (l *Ledger) someEvents(ctx context.Context, from uint64, limit int) (events []says.Event, err error) {
 	if err := errs.Context(ctx); err != nil {
 		return nil, err
@@ -137,6 +143,7 @@ func (l *Ledger) someEvents(ctx context.Context, from uint64, limit int) (events
 			full = len(events) == limit || size >= maxBatchBytes
 			return !full
 		})
+		// The scan has ended at the last stored event, which must be the last one of the log.
 		if next := from + uint64(len(events)); err == nil && fault == nil && !full && next <= s.Counters.Events {
 			fault = errs.Corrupt(nil, "event %d is missing", next)
 		}
@@ -153,7 +160,7 @@ const maxBatchBytes = 4 << 20
 
 // openEvent decodes a stored event and verifies its checksum.
 func openEvent(s *state.State, key, value []byte) (says.Event, error) {
-	if len(key) != 8 {
+	if len(key) != 8 { // the number of the event
 		return says.Event{}, errs.Corrupt(nil, "an event has the invalid key %x", key)
 	}
 	payload, err := wire.Unseal(state.BucketEvents, key, value)

@@ -193,7 +193,8 @@ func Create(ctx context.Context, path string, options CreateOptions) error {
 	return bolt.Create(resolved, fill)
 }
 
-// format writes the first records of a ledger to an empty store.
+// format writes the first records of a ledger to an empty store: the format, and the event that
+// creates the ledger at the time now.
 func format(w kv.Writer, now time.Time, options CreateOptions) error {
 	currency := options.Currency
 	if currency == "" {
@@ -295,9 +296,10 @@ func openFile(ctx context.Context, path string, options Options, apart bool) (l 
 	return openClaimed(ctx, s, journals(s.Path(), options), options, s.Path(), apart)
 }
 
-// openClaimed opens the ledger in a file. If it is opened for writing and apart is false,
-// openClaimed claims the ledger on this machine before anything is written. A damaged copy is
-// reported before the error that another copy is open.
+// openClaimed opens the ledger in the store s of the file at path. If it is opened for writing and
+// apart is false, openClaimed claims the ledger on this machine before anything is written. A
+// damaged copy is reported before the error that another copy is open. After an error, the caller
+// must close the store.
 func openClaimed(
 	ctx context.Context, s kv.Store, j engine.Journals, options Options, path string, apart bool,
 ) (*Ledger, error) {
@@ -309,6 +311,8 @@ func openClaimed(
 		return nil, err
 	}
 	l.file = path
+	// release closes the journal and gives up the claim. It also runs if a function of the host
+	// panics in begin.
 	release := func() { err = errors.Join(err, l.engine.Abort()) }
 	if err = callback.OrClean(func() error { return l.begin(ctx, options) }, release); err != nil {
 		release()
@@ -330,7 +334,9 @@ func openStore(ctx context.Context, s kv.Store, options Options) (*Ledger, error
 	return l, l.begin(ctx, options)
 }
 
-// readStore reads the first records of a ledger. It writes nothing.
+// readStore creates the ledger for a store, checks the options, and reads the first records. j
+// finds the journal; it is nil for a store without one. It writes nothing. Events that are only in
+// the journal are not read yet.
 func readStore(
 	ctx context.Context, s kv.Store, j engine.Journals, options Options,
 ) (l *Ledger, err error) {
@@ -371,7 +377,7 @@ func readStore(
 	return l, err
 }
 
-// check returns an error for invalid settings.
+// check returns [api.ErrInvalid] for settings that are never possible.
 func (o *Options) check() error {
 	switch {
 	case o.Memory < 0:
@@ -384,12 +390,14 @@ func (o *Options) check() error {
 	return errs.NilPointers("Options.", "Observer", o.Observer, "Signer", o.Signer, "Verifiers", o.Verifiers)
 }
 
-// begin folds the events that are only in the journal, sets the host's keys, which may write, and
-// starts publishing.
+// begin completes the opening of a ledger that [readStore] has read. It folds the events that are
+// only in the journal, checks the checkpoint of the host, and sets the host's keys. New keys are
+// recorded. Then it starts publishing.
 func (l *Ledger) begin(ctx context.Context, options Options) error {
 	var truthKey []byte
 	err := l.engine.Recover(ctx, engine.Checks{Audit: l.auditCopy, Admit: func(s *state.State) (err error) {
 		l.engine.SetDurable(s.Counters.Position)
+		// A log that ends inside a transaction can still be read, but not continued.
 		if !l.engine.ReadOnly {
 			err = s.Counters.CheckWhole()
 		}
@@ -413,7 +421,8 @@ func (l *Ledger) begin(ctx context.Context, options Options) error {
 }
 
 // useKeys checks the host's keys against the keys of the ledger, and records new keys: all of them,
-// or none. check identifies the ledger's truth key; it is nil if the ledger has none.
+// or none. truth is the host's truth key, or nil. check is the record by which the ledger
+// recognizes its truth key; it is nil if the ledger has none.
 func (l *Ledger) useKeys(ctx context.Context, truth, check []byte, noise api.NoiseKeys) error {
 	var fresh []event.Change
 	if l.rules.HasTruthKey = check != nil || truth != nil; truth != nil {
@@ -438,7 +447,8 @@ func (l *Ledger) useKeys(ctx context.Context, truth, check []byte, noise api.Noi
 	return err
 }
 
-// checkTrusted checks that the log extends the host's checkpoint, if there is one.
+// checkTrusted checks that the log extends the host's checkpoint. It returns a [*api.RollbackError]
+// if not, and nil without a checkpoint.
 func (l *Ledger) checkTrusted(s *state.State, options Options) error {
 	if options.Checkpoint == nil {
 		return nil
@@ -450,7 +460,8 @@ func (l *Ledger) checkTrusted(s *state.State, options Options) error {
 	return l.documents.CheckExtends(s, trusted)
 }
 
-// readHead reads the first record of the ledger, which describes it.
+// readHead reads the record that describes the ledger. It returns [api.ErrCorrupt] if there is
+// none.
 func readHead(s *state.State) (event.About, error) {
 	head, found, err := state.Lookup(s, state.BucketMeta, []byte(state.KeyAbout), event.DecodeAbout)
 	if err != nil || !found {

@@ -40,6 +40,8 @@ type levelBatch struct {
 	checked chan struct{}  // receives a value when the batch is checked
 }
 
+// storedRecord describes a record in levelBatch.stored: the length of its key, and the offset of
+// its end.
 type storedRecord struct{ key, end int }
 
 // foundLevel is a level without its buyers. It has no pointers, because many of them are written on
@@ -54,8 +56,8 @@ type foundLevel struct {
 // inRows is the index of a level whose response is in rows.
 const inRows = -1
 
-// A batch has levelsRead records, few enough for the processor's cache, or mostStored bytes of
-// records. The last record may exceed mostStored.
+// A batch has levelsRead records, few enough for the processor's cache, or maxStored bytes of
+// records. The last record may exceed maxStored.
 const (
 	levelsRead = 1 << 10
 	maxStored  = 1 << 19
@@ -70,8 +72,8 @@ const levelsAhead = 8
 // that keeps one name would keep all of them in memory.
 const namesPerString = 64
 
-// Each calls visit for each object outside of any snapshot, until visit returns false. visit must
-// not keep the level.
+// Each calls visit for each object that has the requested level, until visit returns false. It
+// calls visit outside of any snapshot. visit must not keep the level.
 //
 // The records after the first batch are read and checked in the background. visit runs only on the
 // goroutine of the caller, so it need not be safe for concurrent use. The result does not depend on
@@ -94,15 +96,17 @@ func (l levels) Each(ctx context.Context, visit func(name string, at *state.Leve
 		}
 		r.free <- b
 	}
+	// The channel was closed before the end of the question, which only happens if ctx has ended.
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	return errors.New("reading chains in the background ended before the end of the question")
 }
 
-// Page calls visit for at most limit objects whose names are after a name; "" means all. It reads
-// one batch. next is the name after which the next part begins, and "" at the end of the list. Page
-// may visit fewer objects than the limit, or none, before the end. visit must not keep the level.
+// Page calls visit for at most limit objects whose names are after the name after; "" means all. It
+// reads one batch. next is the name after which the next part begins, and "" at the end of the
+// list. Page may visit fewer objects than the limit, or none, before the end. An error of visit
+// ends it. visit must not keep the level.
 func (l levels) Page(
 	ctx context.Context, after string, limit int, visit func(name string, at *state.Level) error,
 ) (next string, err error) {
@@ -128,7 +132,7 @@ func (l levels) Page(
 		return "", err
 	}
 	switch {
-	case !more:
+	case !more: // the limit was reached inside the batch
 		return strings.Clone(last), nil
 	case len(b.next) > 0:
 		return b.lastName(), nil
@@ -136,7 +140,8 @@ func (l levels) Page(
 	return "", nil
 }
 
-// lastName returns the name of the last object in the batch.
+// lastName returns the name of the object of the last record in the batch, which may not have the
+// requested level.
 func (b *levelBatch) lastName() string {
 	start := 0
 	if n := len(b.ends); n > 1 {
@@ -146,10 +151,11 @@ func (b *levelBatch) lastName() string {
 	return string(b.stored[start+question : start+b.ends[len(b.ends)-1].key])
 }
 
+// newLevelBatch returns an empty batch.
 func newLevelBatch() *levelBatch { return &levelBatch{checked: make(chan struct{}, 1)} }
 
-// visit calls visit for each level of the batch. It returns false if visit did, and the error with
-// which the batch was read. It panics if reading or checking the batch did.
+// visit calls visit for each level of the batch. more is false if visit returned false. err is the
+// error with which the batch was read or checked. It panics if reading or checking the batch did.
 func (b *levelBatch) visit(visit func(name string, at *state.Level) bool) (more bool, err error) {
 	if b.panic != nil {
 		panic(b.panic)
@@ -159,6 +165,7 @@ func (b *levelBatch) visit(visit func(name string, at *state.Level) bool) (more 
 	}
 	var at state.Level
 	start, rows := 0, b.rows
+	// rows has the unary responses that are not visited yet. One string has the names of a chunk.
 	for some := range slices.Chunk(b.levels, namesPerString) {
 		names := string(b.names[start:some[len(some)-1].nameEnd])
 		for i := range some {
@@ -189,7 +196,8 @@ type levelReader struct {
 	cancel  context.CancelFunc
 }
 
-// readOn starts a reader with the batch that begins at a key. The caller must call stop.
+// readOn starts to read and check batches in the background, from the key next on. The caller must
+// call stop.
 func (l levels) readOn(ctx context.Context, next []byte) *levelReader {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &levelReader{make(chan *levelBatch, levelsAhead), make(chan *levelBatch, levelsAhead), cancel}
@@ -200,8 +208,8 @@ func (l levels) readOn(ctx context.Context, next []byte) *levelReader {
 	return r
 }
 
-// run reads batches until the end. It blocks only between snapshots, so that no snapshot lives
-// long.
+// run reads batches from the key next to the end of the question, and starts to check each. It
+// blocks only between snapshots, so that no snapshot lives long.
 func (l levels) run(ctx context.Context, r *levelReader, next []byte) {
 	defer close(r.batches)
 	for len(next) > 0 {
@@ -217,7 +225,8 @@ func (l levels) run(ctx context.Context, r *levelReader, next []byte) {
 	}
 }
 
-// stop cancels the reader, and waits until nothing runs in the background.
+// stop cancels the reader, and waits until nothing runs in the background. The channel is closed
+// when run has ended.
 func (r *levelReader) stop() {
 	r.cancel()
 	for b := range r.batches {
@@ -225,8 +234,8 @@ func (r *levelReader) stop() {
 	}
 }
 
-// read fills a batch with the stored records from a key on. A panic in the background continues
-// where the batch is visited.
+// read fills a batch with the stored records of the question from a key on, and sets b.next. A
+// panic is kept in b.panic, and continues where the batch is visited.
 func (l levels) read(ctx context.Context, b *levelBatch, from []byte) {
 	*b = levelBatch{
 		stored: b.stored[:0], ends: b.ends[:0], next: b.next[:0], names: b.names[:0], levels: b.levels[:0],
@@ -235,6 +244,7 @@ func (l levels) read(ctx context.Context, b *levelBatch, from []byte) {
 	defer func() { b.panic = recover() }()
 	b.err = l.Engine.View(ctx, func(s *state.State) error {
 		return s.Scan(state.BucketChains, from, func(key, value []byte) bool {
+			// A key begins with the number of the question, in 4 bytes.
 			if len(key) < 4 || binary.BigEndian.Uint32(key) != l.Question.Number {
 				return false
 			}
@@ -250,7 +260,7 @@ func (l levels) read(ctx context.Context, b *levelBatch, from []byte) {
 }
 
 // check verifies the checksum of each record of a batch, decodes the whole record, and keeps the
-// requested level.
+// requested level. It sets b.err at the first damaged record. At the end it sends to b.checked.
 func (l levels) check(m *levelBatch) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -294,8 +304,8 @@ func (l levels) check(m *levelBatch) {
 	m.names, m.levels = names, levels[:n]
 }
 
-// pick decodes a chain, and stores the requested level in into. It returns false if the chain does
-// not have that level.
+// pick decodes the payload of a chain, and stores the requested level in into. A unary response is
+// appended to b.rows. It returns false if the chain does not have that level.
 func (l levels) pick(b *levelBatch, payload []byte, into *foundLevel) (found bool, err error) {
 	d := wire.Decoder{Rest: payload}
 	var c state.Chain

@@ -43,7 +43,8 @@ func (f besideFile) Make(w journal.Wanted) (journal.Journal, error) {
 // Sweep destroys what a crash left while a journal was created or removed.
 func (f besideFile) Sweep() error { return journalfile.Sweep(f.dir()) }
 
-// Place implements [engine.Journals].
+// Place implements [engine.Journals]. It returns the identity of the file and, if journal is true,
+// after a space that of the journal's directory.
 func (f besideFile) Place(journal bool) (string, error) {
 	file, err := ledgerfile.Identity(string(f))
 	if err != nil || file == "" || !journal {
@@ -54,7 +55,8 @@ func (f besideFile) Place(journal bool) (string, error) {
 }
 
 // newFile returns the resolved path for the file of a new ledger. The path must not be own, the
-// path of the caller's ledger ([ledgerfile.NewLedger]).
+// path of the caller's ledger; own is "" if there is none. A path that another file of a ledger
+// uses is [api.ErrInvalid].
 func newFile(path, own string) (string, error) {
 	resolved, err := ledgerfile.NewLedger(path, own)
 	if errors.As(err, new(*ledgerfile.OccupiedError)) {
@@ -66,10 +68,11 @@ func newFile(path, own string) (string, error) {
 // Lasting implements [engine.Journals]. It returns false, because Close removes the journal.
 func (besideFile) Lasting() bool { return false }
 
-// Remove destroys a journal.
+// Remove destroys a journal that Find or Make returned.
 func (f besideFile) Remove(j journal.Journal) error { return j.(*journalfile.Journal).Remove() }
 
-// journals returns the location of the journal for the ledger in a file.
+// journals returns where the journal of the ledger in the file at path is: where the host keeps it,
+// or beside the file.
 func journals(path string, o Options) engine.Journals {
 	beside := besideFile(path)
 	if o.Journal == nil {

@@ -26,7 +26,8 @@ func (l *Ledger) Sale(ctx context.Context, number uint64) (api.Sale, error) {
 	})
 }
 
-// describeSold returns a sale as hosts read it.
+// describeSold returns the sale with a number, whose record is r, as hosts read it. Its figures are
+// those of the events that began and settled the sale.
 func (l *Ledger) describeSold(s *state.State, number uint64, r state.Sale) (out api.Sale, err error) {
 	begun, err := s.Event(r.Event)
 	if err != nil {
@@ -71,6 +72,8 @@ func (l *Ledger) SalesPage(ctx context.Context, p api.Page) (found []api.Sale, n
 			out, err = l.describeSold(s, number, r)
 			size = 1 + len(out.Refused)
 		}
+		// An order outside of the page's bounds is not listed. Neither is a reservation, whose size
+		// is 0 here.
 		if !p.Within(out.Time) {
 			size = 0
 		}
@@ -155,8 +158,8 @@ func (l *Ledger) DeliveriesPage(
 	return found, next, err
 }
 
-// someDeliveries returns the responses of a sale with positions from (inclusive) to to (exclusive),
-// counted from 0.
+// someDeliveries returns the responses of a sale with positions from from (inclusive) to to
+// (exclusive), counted from 0. header is the record of the sale.
 func (l *Ledger) someDeliveries(
 	s *state.State, sale uint64, header state.Sale, from, to uint64,
 ) (found []api.Delivery, err error) {
@@ -168,6 +171,7 @@ func (l *Ledger) someDeliveries(
 	if err != nil {
 		return nil, errs.Corrupt(err, "sale %d: its question has no channel at its ε", sale)
 	}
+	// The events of the objects follow that of the sale.
 	for number := header.Event + 1 + from; number <= header.Event+to; number++ {
 		ev, err := s.Event(number)
 		if err != nil {
@@ -191,7 +195,8 @@ func (l *Ledger) someDeliveries(
 	return found, nil
 }
 
-// soldResponse returns the response at epsilon that the event with the given number sells.
+// soldResponse returns the response at epsilon that the event c with the given number sells. It
+// returns [api.ErrCorrupt] if the chain has no such response in the epoch of the event.
 func soldResponse(
 	s *state.State, q *event.Question, epsilon privacy.Epsilon, number uint64, c *event.Sold,
 ) (api.Response, error) {
@@ -228,6 +233,7 @@ func (l *Ledger) BuyersPage(
 			end, next = uint64(s.Counters.Buyers), 0
 		}
 		for number := after; number < end; number++ {
+			// Buyers are numbered from 1, so the first after the first number buyers is number+1.
 			b, err := s.Buyer(uint32(number) + 1)
 			if err != nil {
 				return err

@@ -28,12 +28,14 @@ func (l *Ledger) DefineQuestion(ctx context.Context, key string, q api.Question)
 	if err := event.CheckQuestion(q); err != nil {
 		return err
 	}
+	// If the host has not chosen an encoding, that of an existing question may be another one.
 	define := func(s *state.State) (event.Change, error) { return defineQuestion(s, q, encoding != "") }
 	return l.requests.Once(ctx, key, "", event.DefineRequest(q, encoding), define)
 }
 
-// defineQuestion returns the change that defines a question. It returns nil if the question is
-// already defined. If strict is true, the encoding must also be the same.
+// defineQuestion returns the change that defines a question. It returns nil if the same question is
+// already defined, and [api.ErrInvalid] if a different one has its name. The encoding is compared
+// only if strict is true.
 func defineQuestion(s *state.State, q api.Question, strict bool) (event.Change, error) {
 	number, found, err := s.QuestionNumber(q.Name)
 	if err != nil {
@@ -55,7 +57,8 @@ func defineQuestion(s *state.State, q api.Question, strict bool) (event.Change, 
 	return nil, err
 }
 
-// Questions yields all questions in the order of their definition.
+// Questions yields all questions in the order of their definition. If a record cannot be read, it
+// yields the error, and ends.
 func (l *Ledger) Questions(ctx context.Context) iter.Seq2[api.Question, error] {
 	read := func(ctx context.Context, p api.Page) (some []api.Question, next uint64, err error) {
 		err = l.engine.View(ctx, func(s *state.State) error {

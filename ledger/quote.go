@@ -14,7 +14,7 @@ import (
 //
 // Errors: [api.ErrInvalid], [api.ErrUnknown].
 func (l *Ledger) Quote(ctx context.Context, o api.Order) (api.Quote, error) {
-	return l.requests.Quote(ctx, o, false)
+	return l.requests.Quote(ctx, o, false) // false: all levels, for the host
 }
 
 // QuoteBuyer returns the part of [Ledger.Quote] that the buyer may learn. That is the price, and
@@ -23,7 +23,7 @@ func (l *Ledger) Quote(ctx context.Context, o api.Order) (api.Quote, error) {
 // the same reason ([api.NotAvailable]). The result omits how responses are made, Sums, Event and
 // Instead.
 func (l *Ledger) QuoteBuyer(ctx context.Context, o api.Order) (api.Quote, error) {
-	q, err := l.requests.Quote(ctx, o, true)
+	q, err := l.requests.Quote(ctx, o, true) // true: only levels that the terms list, for the buyer
 	if err != nil {
 		return api.Quote{}, err
 	}

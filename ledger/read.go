@@ -82,25 +82,25 @@ func (l *Ledger) Object(ctx context.Context, name string) (api.ObjectState, erro
 	return r.out, nil
 }
 
-// objectReader reads one object and its chains. It is reused, so that only the result is allocated;
-// without that a read would take a fifth longer.
+// objectReader reads one object and its chains for [Ledger.Object]. It is reused, so that only the
+// result is allocated. Without that a read would take a fifth longer.
 type objectReader struct {
 	ledger *Ledger
 	name   string
-	out    api.ObjectState
+	out    api.ObjectState // the result
 
 	state  *state.State
 	key    []byte // of the object
 	object state.Object
-	known  bool
-	fault  error
+	known  bool  // the record of the object was read
+	fault  error // why add stopped the scan, or nil
 
 	read  func(*state.State) error     // readFrom as a function value, made once
 	visit func(key, value []byte) bool // add as a function value, made once
 }
 
 // readFrom reads the record of the object and the records after it, which list the object's
-// questions.
+// questions. It sets r.out. It returns [api.ErrUnknown] if there is no such object.
 func (r *objectReader) readFrom(s *state.State) error {
 	r.state, r.key = s, state.AppendObjectKey(r.key[:0], r.name)
 	if err := s.Scan(state.BucketObjects, r.key, r.visit); err != nil {
@@ -120,7 +120,7 @@ func (r *objectReader) readFrom(s *state.State) error {
 	return err
 }
 
-// add processes one record. It returns false if there are no more records of the object.
+// add processes one record. It returns false if the record is not of this object, or after a fault.
 func (r *objectReader) add(key, value []byte) (more bool) {
 	if !bytes.HasPrefix(key, r.key) {
 		return false
@@ -153,7 +153,8 @@ func (r *objectReader) begin(key, value []byte) error {
 	return nil
 }
 
-// addChain adds the chain in the question whose number is in the key of a record.
+// addChain adds the chain in one question of the object. member is the end of the key of a record,
+// which has the number of the question.
 func (r *objectReader) addChain(member []byte) error {
 	if !r.known || len(member) != 4 {
 		return errs.Corrupt(nil, "object %q: a membership record has no object, or the invalid key suffix %x",
@@ -164,7 +165,8 @@ func (r *objectReader) addChain(member []byte) error {
 	return err
 }
 
-// chainState returns the chain of an object in a question as hosts read it.
+// chainState returns the chain of an object in the question with a number, as hosts read it. o is
+// the object. The ceiling is that of the policy now. Without a policy it is the cap.
 func (l *Ledger) chainState(
 	s *state.State, number uint32, name string, o state.Object,
 ) (out api.ChainState, err error) {
@@ -215,7 +217,7 @@ func (l *Ledger) chainState(
 	return out, nil
 }
 
-// levelState returns a level with its holders.
+// levelState returns a level of the object with a name, with its holders, as hosts read it.
 func levelState(s *state.State, q *event.Question, name string, at state.Level) (out api.LevelState, err error) {
 	r, err := request.ResponseOf(q, name, at)
 	if err != nil {
@@ -232,7 +234,8 @@ func levelState(s *state.State, q *event.Question, name string, at state.Level) 
 	return out, nil
 }
 
-// earlierEpochs returns the closed epochs of a chain.
+// earlierEpochs returns the closed epochs of the chain of the object with a name, as hosts read
+// them.
 func earlierEpochs(
 	s *state.State, q *event.Question, name string, closed []state.ClosedEpoch,
 ) (all []api.EarlierEpoch, err error) {
@@ -279,7 +282,7 @@ func (l *Ledger) Health(ctx context.Context) (observe.Health, error) {
 	return readHealth(ctx, &l.documents, &l.reservations)
 }
 
-// acquireReader returns a reader for one object, which giveBackObject reuses later.
+// acquireReader returns a reader for one object, which releaseReader makes available again.
 func (l *Ledger) acquireReader() *objectReader {
 	r, _ := l.objects.Get().(*objectReader)
 	if r == nil {

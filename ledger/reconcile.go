@@ -60,6 +60,7 @@ func (l *Ledger) Reconcile(ctx context.Context, r api.ReconcileRequest) (api.Rec
 	if err != nil {
 		return api.ReconcileResult{}, err
 	}
+	// More than 1 % are missing, and the host has not confirmed their exact number.
 	if n := plan.Gone.Count; r.Withdraw && n > plan.Present/100 && n != r.Gone {
 		return api.ReconcileResult{}, &api.GoneError{Gone: n, Of: plan.Present, Expected: r.Gone}
 	}
@@ -80,7 +81,8 @@ func (l *Ledger) Reconcile(ctx context.Context, r api.ReconcileRequest) (api.Rec
 	return l.reconciled(ctx, done)
 }
 
-// readTable reads the host's table and checks each row.
+// readTable reads the host's table to its end, and checks each row. The caller must close the
+// table.
 func (l *Ledger) readTable(ctx context.Context, rows iter.Seq2[api.Member, error]) (*enrollment.Table, error) {
 	table, err := enrollment.NewTable(&l.requests)
 	if err != nil {
@@ -104,7 +106,7 @@ func (l *Ledger) readTable(ctx context.Context, rows iter.Seq2[api.Member, error
 	return table, nil
 }
 
-// reconciled returns a report with the names of the questions.
+// reconciled returns the report of a plan, or of its execution, with the names of the questions.
 func (l *Ledger) reconciled(ctx context.Context, r *enrollment.Report) (api.ReconcileResult, error) {
 	return engine.Read(ctx, &l.engine, func(s *state.State) (api.ReconcileResult, error) {
 		out := api.ReconcileResult{Gone: r.Gone, Withdrawn: r.Withdrawn}

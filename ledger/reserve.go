@@ -44,7 +44,8 @@ func (l *Ledger) Reservation(ctx context.Context, number uint64) (api.Reservatio
 	return l.readReservation(ctx, number, request.Reservation)
 }
 
-// readReservation reads the reservation that find returns.
+// readReservation reads the reservation with a number. find returns its record, or an error if it
+// is not one that the caller wants.
 func (l *Ledger) readReservation(
 	ctx context.Context, number uint64, find func(*state.State, uint64) (state.Sale, error),
 ) (api.Reservation, error) {
@@ -57,7 +58,8 @@ func (l *Ledger) readReservation(
 	})
 }
 
-// describeReserved returns a reservation as hosts read it.
+// describeReserved returns the reservation with a number, whose record is r, as hosts read it. Its
+// figures are those of the events that granted and settled it.
 func (l *Ledger) describeReserved(s *state.State, number uint64, r state.Sale) (out api.Reservation, err error) {
 	begun, err := s.Event(r.Granted)
 	if err != nil {
@@ -67,6 +69,7 @@ func (l *Ledger) describeReserved(s *state.State, number uint64, r state.Sale) (
 	if !ok {
 		return out, errs.Corrupt(nil, "event %d is not a reservation", begun.Number)
 	}
+	// The events of its objects and its refusals are between the two.
 	last := begun.Number + c.Objects + c.Refused + 1
 	end, err := s.Settlement(last)
 	if err != nil {

@@ -21,7 +21,8 @@ func (l *Ledger) Sell(ctx context.Context, r api.SellRequest) (api.Sale, error) 
 	return l.sold(ctx, number, faults, err)
 }
 
-// sold returns the sale with a number, or the error of the request for it.
+// sold returns the sale with a number, for a request that returned these results. If err is not
+// nil, it returns err. faults has the objects whose true value has changed or is invalid.
 func (l *Ledger) sold(ctx context.Context, number uint64, faults *rules.TruthFaults, err error) (api.Sale, error) {
 	if err != nil {
 		return api.Sale{}, err

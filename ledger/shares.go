@@ -11,11 +11,13 @@ import (
 	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
-// sharesOf returns the shares of the question's values, and the p-value of the test for
-// disagreement between levels. In all encodings the counts of a level are as [tallySum] has them.
+// sharesOf returns the estimated shares of the question's values ([estimate.Frequencies]). It also
+// returns the p-value of the test for disagreement between levels ([estimate.Disagreement]). In all
+// encodings the counts of a level are as [tallySum] has them.
 func sharesOf(
 	q *event.Question, o estimate.Options, levels []estimate.Counts,
 ) (shares []estimate.Frequency, p float64, err error) {
+	// A copy, because the fields set below are not for the caller.
 	levels = slices.Clone(levels)
 	for i := range levels {
 		l := &levels[i]
@@ -29,7 +31,8 @@ func sharesOf(
 	return shares, p, cmp.Or(err, failed)
 }
 
-// countedOutputs returns how many counts a level at epsilon has.
+// countedOutputs returns how many counts a level at epsilon has. In finite encoding there is one
+// for each output of the mechanism, and otherwise one for each value.
 func countedOutputs(q *event.Question, epsilon privacy.Epsilon) int {
 	if q.Encoding == "finite" {
 		return len(event.OutputsAt(q.Mechanism, epsilon))
@@ -45,8 +48,9 @@ type tallySum struct {
 	Levels   []estimate.Counts // in rising ε
 }
 
-// Add adds one tally. taken selects the number of chains to count. Each chain may be counted only
-// once, so Add returns [errs.ErrCorrupt] for more chains than exist, and no sum overflows.
+// Add adds one tally. taken selects the number of chains to count: all with the response, or those
+// where it is the current one. Each chain may be counted only once. Add returns [errs.ErrCorrupt]
+// for more chains than exist, so no sum overflows.
 func (c *tallySum) Add(key state.TallyKey, t state.Tally, taken func(state.Tallied) uint64) error {
 	m := countedOutputs(c.Question, key.Epsilon)
 	if int(key.Value) >= m || c.Question.Encoding == "unary" && key.Value != 0 {

@@ -46,7 +46,8 @@ func (l *Ledger) TakeOver(ctx context.Context) (next *Ledger, err error) {
 	defer func() {
 		// This also runs when a function of the host has panicked.
 		if next == nil {
-			// The journal may be closed already; a second Close does nothing.
+			// Find returns the claimed journal, which may be closed already; a second Close does
+			// nothing.
 			j, lost := journals.Find(ctx, journal.Wanted{})
 			err = fmt.Errorf("take over: %w", errors.Join(err, lost, j.Close(), s.Close()))
 		}

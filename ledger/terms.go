@@ -70,7 +70,8 @@ func (l *Ledger) ChangeTerms(ctx context.Context, r api.ChangeTermsRequest) (api
 	}, nil
 }
 
-// checkTerms returns an error for a request that names no terms, or has an invalid key or consent.
+// checkTerms returns [api.ErrInvalid] for a request that names no terms, or has an invalid key or
+// consent.
 func checkTerms(r *api.ChangeTermsRequest) error {
 	if r.Policy == nil && r.Cap.IsZero() {
 		return errs.Invalid("neither Policy nor Cap is set: set the terms to change")
@@ -82,7 +83,8 @@ func checkTerms(r *api.ChangeTermsRequest) error {
 	return err
 }
 
-// termsForm returns the identity of the request, without its key.
+// termsForm returns the identity of the request: digests of all its fields except the key. A
+// repeated request with the same key must have the same identity.
 func termsForm(r *api.ChangeTermsRequest, objects []string) event.Identity {
 	f := event.NewForm("terms")
 	f.Field("Question").Text(r.Question)
@@ -92,7 +94,7 @@ func termsForm(r *api.ChangeTermsRequest, objects []string) event.Identity {
 	}
 	f.Field("Cap").Epsilon(r.Cap)
 	f.Field("Consent").Text(r.Consent)
-	f.Objects(objects, false)
+	f.Objects(objects, false) // false: not all objects
 	f.Field("Partial").Flag(r.Partial)
 	return f.Finish()
 }

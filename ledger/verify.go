@@ -86,7 +86,8 @@ func (l *Ledger) verifySound(ctx context.Context, progress func(done, total uint
 }
 
 // auditCopy verifies the file of a ledger that is being opened, without the events that are only in
-// its journal.
+// its journal. It writes to the host's log when it begins and ends, and its progress once a second.
+// It returns [api.ErrCorrupt] if there is a problem.
 func (l *Ledger) auditCopy(ctx context.Context) error {
 	log, began := &l.engine.Log, time.Now()
 	const text = "auditing a file that may be a copy"

@@ -38,7 +38,8 @@ func (l *Ledger) Watch(ctx context.Context, from uint64) iter.Seq2[says.Event, e
 // them.
 const watchSize = 256
 
-// watch yields the events from number next on. It returns nil when the consumer breaks.
+// watch yields the events from number next on. It returns nil when the consumer breaks, and
+// otherwise the error that [Ledger.Watch] yields.
 func (l *Ledger) watch(ctx context.Context, next uint64, yield func(says.Event, error) bool) error {
 	for {
 		if err := l.engine.Queue.AwaitEvent(ctx, next); err != nil {

@@ -61,6 +61,7 @@ type comparison struct {
 // on, after any number of buyers. Otherwise the error says where it may be above. It tries
 // sufficient conditions first, and the comparison of whole lines last.
 func (c *comparison) ceilings(p, q *node) error {
+	// The second case: the ceiling of q is constant, and p never rises above it.
 	if p.text == q.text || !q.isTimed && !q.hasOrders && !q.limit.Less(p.limit) {
 		return nil
 	}
@@ -111,8 +112,8 @@ func (c *comparison) partByPart(p, q *node) bool {
 }
 
 // afterAny compares the lines of p and q. It returns nil if the ceiling of p is not above that of q
-// after any number of buyers, and errTooLong if the work is used up before that is known. It uses
-// at most half of the work that is left, so that some remains for other pairs.
+// after any number of buyers. It returns errTooLong if the work is used up before that is known. It
+// uses at most half of the work that is left, so that some remains for other pairs.
 func (c *comparison) afterAny(p, q *node) error {
 	c.work = c.left - c.left/2
 	c.left -= c.work

@@ -11,7 +11,8 @@ import (
 )
 
 // offers returns nil if everything that p sells from c.from on is sold by q too, on terms that are
-// no better for buyers. Otherwise the error says what p sells on better terms.
+// no better for buyers. Otherwise the error says what p sells on better terms. It also returns an
+// error if p releases by time what q sells.
 func (c *comparison) offers(p, q *node) error {
 	switch {
 	case p.terms == nil && q.terms != nil && p.isTimed:

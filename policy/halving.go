@@ -38,6 +38,7 @@ type halving struct {
 
 func (halving) kind() string { return "halving" }
 
+// code implements [rule]: it reads or writes the parameters.
 func (r halving) code(c *coder) rule {
 	c.epsilon("from", &r.from)
 	c.epsilon("limit", &r.to)

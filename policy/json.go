@@ -329,8 +329,8 @@ func readInstant(raw []byte) (instant, error) {
 }
 
 // strictRFC3339 returns true if text is strict RFC 3339 with at most 9 decimals. t is the time that
-// time.Parse has read from it. Texts that only time.Parse accepts have hours of one digit, a comma,
-// minutes above 59, an offset of 24 hours, or decimals after the ninth, which it would cut off.
+// time.Parse has read from it. time.Parse also accepts hours of one digit, a comma, minutes above
+// 59 and an offset of 24 hours. It cuts off decimals after the ninth.
 func strictRFC3339(text string, t time.Time) bool {
 	rest, ok := strings.CutPrefix(text, t.Format("2006-01-02T15:04:05"))
 	if fraction, found := strings.CutPrefix(rest, "."); found {

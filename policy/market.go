@@ -70,8 +70,8 @@ type market struct{ *Terms }
 
 func (market) kind() string { return "market" }
 
-// code reads or writes the terms. When reading, it also brings lists into the order in which they
-// are compared.
+// code reads or writes the terms. When reading, it also brings the curve and the lists of names
+// into their canonical form.
 func (r market) code(c *coder) rule {
 	if c.isReading {
 		r.Terms = &Terms{opens: unbounded, closes: unbounded}
@@ -100,6 +100,7 @@ func (r market) code(c *coder) rule {
 func isPositive(e privacy.Epsilon) bool { return !e.IsZero() }
 func isBounded(at instant) bool         { return at != unbounded }
 
+// shape checks the terms. The ceiling, and so the limit, is always the maximum.
 func (r market) shape() (shape, error) {
 	for _, check := range []func() error{r.checkPrices, r.checkLevels, r.checkHolders, r.checkBuyers, r.checkWindow} {
 		if err := check(); err != nil {

@@ -34,6 +34,7 @@ type noisy struct {
 
 func (noisy) kind() string { return "noisy-sampling" }
 
+// code implements [rule]: it reads or writes the parameters.
 func (r noisy) code(c *coder) rule {
 	c.epsilon("eps_alpha", &r.alpha)
 	c.epsilon("eps_beta", &r.beta)
@@ -99,8 +100,10 @@ func noisyEpsilon(alpha, beta, k, n int64, prec uint) int64 {
 		ratio, floor, next := noisyRatio(alpha, beta, k, prec), exact.Exp(n, prec), exact.Exp(n+1, prec)
 		switch {
 		case n > 0 && ratio.Below(floor):
+			// ε(k) is below n.
 			n--
 		case n+1 < bound && next.Below(ratio):
+			// ε(k) is above n+1.
 			n++
 		case (n == 0 || floor.Below(ratio)) && (n+1 >= bound || ratio.Below(next)):
 			return n

@@ -64,7 +64,7 @@ func (l *runningLog) add(a, b uint64) {
 		}
 		sum = sum.plus(power.over(k))
 	}
-	l.half = l.half.plus(fixed128{sum.hi >> 4, sum.hi<<60 | sum.lo>>4})
+	l.half = l.half.plus(fixed128{sum.hi >> 4, sum.hi<<60 | sum.lo>>4}) // from units of 2⁻¹²⁸ to 2⁻¹²⁴
 }
 
 // times returns ⌈h·log₂ of the number⌉ for h < 2⁶³ and a number below 2⁴⁰. It returns false if 128

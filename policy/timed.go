@@ -133,6 +133,7 @@ type linear struct {
 
 func (linear) kind() string { return "linear" }
 
+// code implements [rule]: it reads or writes the parameters.
 func (r linear) code(c *coder) rule {
 	c.epsilon("from", &r.from)
 	c.epsilon("to", &r.to)

@@ -31,6 +31,7 @@ func (r unlock) code(c *coder) rule {
 	return r
 }
 
+// shape checks the parameters.
 func (r unlock) shape() (shape, error) {
 	if r.total.IsZero() {
 		return shape{}, fmt.Errorf("total is 0")

@@ -194,7 +194,9 @@ func (n *noise) respondTogether(to floor, first, lanes int, row []byte) bool {
 			w, u := halves(blocks[i*aes.BlockSize:])
 			products[i] = products[i].times(w)
 			isAbove, open := products[i].compare(to.cell)
-			values[i] ^= isAbove & (values[i] ^ u>>63) // u>>63 is Lemire's value, which always fits
+			// The draw of this step replaces that of the steps before, if it is above the floor.
+			// u>>63 is Lemire's value for m = 2, which always fits.
+			values[i] ^= isAbove & (values[i] ^ u>>63)
 			undecided |= open
 			stillAbove |= isAbove
 		}
@@ -369,7 +371,9 @@ func (n *noise) lastStep(to floor, words uint64) (last uint32, decided bool) {
 		hi.Mul(hi, w.Add(w, big.NewInt(1)))
 		switch shift := -length * int(j); {
 		case fraction(hi, shift).Cmp(low) <= 0:
-			return j - 1, true
+			return j - 1, true // V_j is certainly below the floor
+		// V_j is neither certainly below nor certainly above the floor. In all other cases it is
+		// above.
 		case fraction(lo, shift).Cmp(high) < 0:
 			return 0, false
 		}

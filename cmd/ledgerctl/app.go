@@ -30,7 +30,7 @@ type app struct {
 	globals
 	ambiguous error // the command line names two ledgers
 
-	key    string           // the flag --key, or a new key without it
+	key    string           // the idempotency key of the request: --key, or a new random one
 	clock  func() time.Time // returns the time of --at; nil for the machine's clock
 	signer note.Signer      // the key of --signer once it is loaded
 
@@ -61,6 +61,7 @@ type atFlag struct {
 	At string `flag:"at"` // see app.clock
 }
 
+// newApp returns a run of the program with these streams.
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
 	pager, given := os.LookupEnv("PAGER")
 	if !given {
@@ -70,6 +71,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
 	return &app{Printer: out, Files: &input.Files{Out: out, Stdin: stdin}}
 }
 
+// rootCommand returns the command ledgerctl, with all commands below it, their flags and help.
 func (a *app) rootCommand() *cobra.Command {
 	info, _ := debug.ReadBuildInfo()
 	texts := sections(helpText)
@@ -101,7 +103,7 @@ func (a *app) rootCommand() *cobra.Command {
 		})
 	root.SetHelpCommand(helpCommand())
 	root.SetHelpFunc(help)
-	root.AddCommand(&cobra.Command{Use: topic})
+	root.AddCommand(&cobra.Command{Use: topic}) // only for "ledgerctl help flags"
 	root.AddCommand(a.commands()...)
 	served := &serving.Host{Printer: a.Printer, Files: a.Files, DB: &a.DB, Check: a.requireFile, Open: a.open,
 		Health: a.health}
@@ -185,8 +187,8 @@ func (a *app) completionCommand() *cobra.Command {
 	}
 }
 
-// complete sets the defaults of the commands below a command: each runs as an action, and takes no
-// arguments unless it has another rule.
+// complete sets defaults of all commands below a command. Each is wrapped by [action], so that its
+// errors are not taken for wrong usage. It takes no arguments unless it has another rule.
 func complete(cmd *cobra.Command) {
 	for _, below := range cmd.Commands() {
 		if below.RunE != nil {
@@ -199,7 +201,9 @@ func complete(cmd *cobra.Command) {
 	}
 }
 
-// prepare checks the flags of a command, and reads the global flags and the environment.
+// prepare runs before each command. It checks the flags, chooses the ledger from the global flags
+// and the environment, sets the idempotency key and the clock, and checks that no output file is
+// also an input.
 func (a *app) prepare(cmd *cobra.Command, args []string) (err error) {
 	if err := input.CheckFlags(cmd.Flags()); err != nil {
 		return err

@@ -23,6 +23,8 @@ type checkpointFlags struct {
 	Out input.Output `flag:"out,writes"`
 }
 
+// auditCheckpoint runs the command audit checkpoint. It prints a signed checkpoint, or writes it to
+// the file of --out, which may already have an older checkpoint of the same log.
 func (a *app) auditCheckpoint(cmd *cobra.Command, _ []string, f *checkpointFlags) error {
 	ctx := cmd.Context()
 	if err := a.loadSigner(ctx, f.Signer); err != nil {
@@ -62,7 +64,8 @@ func addHead(out *output.Fields, head api.Head) {
 	out.Add("", "root", head.Root)
 }
 
-// checkpoint returns a signed checkpoint and its head. The log may have grown since.
+// checkpoint returns a signed checkpoint, and the head of the log (its size and root) at the size
+// that the checkpoint states.
 func checkpoint(ctx context.Context, l backend) (signed []byte, head api.Head, err error) {
 	if signed, err = l.Checkpoint(ctx); err != nil {
 		return nil, head, err
@@ -107,7 +110,8 @@ func (a *app) checkReplaced(ctx context.Context, l backend, path string) error {
 	return checkExtends(ctx, l, before)
 }
 
-// checkExtends returns a RollbackError unless the log begins with the events of a checkpoint.
+// checkExtends returns a RollbackError unless the log begins with the events of a checkpoint: then
+// the root at the checkpoint's size is that of the checkpoint.
 func checkExtends(ctx context.Context, l backend, before api.Head) error {
 	now, err := l.Head(ctx, 0)
 	if err != nil {
@@ -132,6 +136,8 @@ type verifyFlags struct {
 	input.Verifier
 }
 
+// auditVerify runs the command audit verify, which verifies the ledger, and compares it with the
+// given checkpoints.
 func (a *app) auditVerify(cmd *cobra.Command, _ []string, f *verifyFlags) error {
 	key, err := f.Verifier.Load(cmd.Context(), a.Files)
 	if err != nil {
@@ -169,7 +175,7 @@ func (a *app) auditVerify(cmd *cobra.Command, _ []string, f *verifyFlags) error 
 	return out.failure(a.DB)
 }
 
-// audit verifies the ledger, and collects the findings.
+// audit verifies the ledger, and sets the result and the findings in out.
 func (a *app) audit(ctx context.Context, l backend, request api.VerifyRequest, out *auditResult) (err error) {
 	if progress := a.Progress("verifying"); progress != nil {
 		request.Progress = func(done, total uint64) { progress(int(done), int(total)) }
@@ -200,6 +206,7 @@ func (r *auditResult) onlyIncomplete() bool {
 	return !slices.ContainsFunc(r.problems, func(p api.Finding) bool { return p.Kind != "journal" })
 }
 
+// readCheckpoints reads the files of --checkpoint. Only one of them may be standard input, "-".
 func (a *app) readCheckpoints(ctx context.Context, files []string) (all [][]byte, err error) {
 	for i, file := range files {
 		if file == "-" && slices.Contains(files[:i], file) {
@@ -214,7 +221,8 @@ func (a *app) readCheckpoints(ctx context.Context, files []string) (all [][]byte
 	return all, nil
 }
 
-// auditKeys returns the keys that verify the signatures of checkpoints.
+// auditKeys returns the keys that verify the signatures of checkpoints: the given one of --vkey, or
+// else, with a warning, the log key in the ledger's file. Without checkpoints it returns nil.
 func (a *app) auditKeys(about api.About, given note.Verifier, checkpoints int) (note.Verifiers, error) {
 	if given != nil {
 		return note.VerifierList(given), nil

@@ -44,6 +44,7 @@ func writeReceipt(ctx context.Context, l backend, sale uint64, file *input.Outpu
 	return r, err
 }
 
+// makeReceipt runs the command receipt make, which writes the receipt of a sale to a file.
 func (a *app) makeReceipt(cmd *cobra.Command, args []string, f *documentFlags) error {
 	sale, err := numberOf("sale", args[0], salesHint)
 	if err != nil {
@@ -65,6 +66,8 @@ type statementFlags struct {
 	keyFlag
 }
 
+// makeStatement runs the command statement make, which records a statement in the log, and writes
+// it to a file.
 func (a *app) makeStatement(cmd *cobra.Command, args []string, f *statementFlags) error {
 	if err := a.loadSigner(cmd.Context(), f.Signer); err != nil {
 		return err
@@ -87,8 +90,8 @@ type proofFlags struct {
 	Self bool `flag:"self,not=vkey"`
 }
 
-// verifyCommand returns a command that verifies a document. fields returns the content of the
-// document for printing.
+// verifyCommand returns the command that verifies a document: what is "receipt" or "statement".
+// read parses the document, and fields returns its content for printing.
 func verifyCommand[D document](a *app, what string, read func([]byte) (D, error),
 	fields func(D) output.Fields) *cobra.Command {
 	run := func(cmd *cobra.Command, args []string, f *proofFlags) error {
@@ -102,7 +105,7 @@ func verifyCommand[D document](a *app, what string, read func([]byte) (D, error)
 		out.Inline(v.checked.Head)
 		out.AddNonZero("unknown_cosigners", "", v.checked.Ignored)
 		out.Add("problems", "", v.problems)
-		if v.unread {
+		if v.unread { // d is empty: its fields only keep the keys of the JSON, without lines in the table
 			out.Inline(fields(d))
 		} else {
 			out = append(out, fields(d)...)
@@ -128,8 +131,8 @@ type verdict struct {
 	hint     string // the possible cause
 }
 
-// verify reads a document and verifies it. If the document cannot be parsed, that is its only
-// problem.
+// verify reads a document from a file and verifies it. If the document cannot be parsed, that is
+// the only problem in the verdict. An error means that the file or the key cannot be read.
 func verify[D document](a *app, cmd *cobra.Command, path string, f *proofFlags, read func([]byte) (D, error)) (d D,
 	v verdict, err error) {
 	key, err := f.Load(cmd.Context(), a.Files)

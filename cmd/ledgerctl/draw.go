@@ -23,6 +23,8 @@ type raiseFlags struct {
 	keyFlag
 }
 
+// raise runs the command raise, which raises people's responses to an ε, and with --out writes them
+// to a file.
 func (a *app) raise(cmd *cobra.Command, _ []string, f *raiseFlags) error {
 	return a.change(cmd, func(ctx context.Context, l backend) (string, output.Result, error) {
 		done, err := a.draw(ctx, l, f)
@@ -36,6 +38,7 @@ func (a *app) raise(cmd *cobra.Command, _ []string, f *raiseFlags) error {
 	})
 }
 
+// draw makes the request of a raise.
 func (a *app) draw(ctx context.Context, l backend, f *raiseFlags) (api.RaiseResult, error) {
 	done, err := l.Raise(ctx, api.RaiseRequest{
 		Key: a.key, Question: f.Question, Epsilon: f.To, Objects: f.Objects, All: f.Objects == nil,
@@ -56,7 +59,8 @@ func (a *app) raised(f *raiseFlags, done api.RaiseResult) (out output.Fields) {
 	return out
 }
 
-// write writes the responses that a raise recorded or reused.
+// write writes a CSV file of the responses that a raise recorded or reused: those of the objects in
+// the request, or of all. last is the last event of the raise.
 func (f *raiseFlags) write(ctx context.Context, l backend, last uint64, out input.RowWriter) error {
 	isWanted := among(f.Objects)
 	channel, err := channelAt(ctx, l, f.Question, f.To)
@@ -89,6 +93,7 @@ type advanceFlags struct {
 	atFlag
 }
 
+// advance runs the command advance, which draws what policies have released so far.
 func (a *app) advance(cmd *cobra.Command, _ []string, f *advanceFlags) error {
 	return a.change(cmd, func(ctx context.Context, l backend) (string, output.Result, error) {
 		truth := f.Source(a.Files, l, true)
@@ -97,7 +102,7 @@ func (a *app) advance(cmd *cobra.Command, _ []string, f *advanceFlags) error {
 			if err != nil {
 				return "", nil, err
 			}
-			truth.Several = len(all) > 1
+			truth.Several = len(all) > 1 // then each question needs a column of its own name
 		}
 		done, err := l.Advance(ctx, api.AdvanceRequest{Key: a.key, Question: f.Question, Truth: truth.Ask,
 			Progress: a.Progress("advancing")})
@@ -112,6 +117,8 @@ func (a *app) advance(cmd *cobra.Command, _ []string, f *advanceFlags) error {
 	})
 }
 
+// tableAdvanced writes what a sweep has done in each question, with the refusals. key is the key of
+// the request.
 func tableAdvanced(t *output.Table, questions []api.Advanced, key string) {
 	t.Line("")
 	if len(questions) == 0 {
@@ -145,6 +152,8 @@ type answerFlags struct {
 	keyFlag
 }
 
+// answer runs the command answer, which answers a query about a panel. With --quote it only prints
+// what the answer would cost.
 func (a *app) answer(cmd *cobra.Command, _ []string, f *answerFlags) error {
 	if err := input.CheckStdin(f.Objects, f.Truth); err != nil {
 		return err
@@ -195,6 +204,7 @@ type answerQuote struct {
 	api.AnswerQuote
 }
 
+// result returns the quote as it is printed.
 func (q answerQuote) result(currency string) (out output.Fields) {
 	out.Add("question", "question", q.request.Question)
 	out.Add("query", "query", q.request.Query)

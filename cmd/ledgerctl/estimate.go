@@ -26,6 +26,8 @@ type estimateFlags struct {
 	input.IDColumn
 }
 
+// estimate runs the command estimate, which prints the estimated shares of a question's values, and
+// with --plot draws them.
 func (a *app) estimate(cmd *cobra.Command, _ []string, f *estimateFlags) error {
 	if !(f.Confidence > 0 && f.Confidence < 1) {
 		return output.UsageError("", "--confidence must be between 0 and 1")
@@ -77,7 +79,7 @@ type estimateResult struct {
 	Confidence float64 `json:"confidence"`
 }
 
-// shown is the smallest share that [output.Percent] does not print as 0.
+// shown is the smallest share, as a fraction, that [output.Percent] does not print as 0.
 const shown = 0.00005
 
 // Table implements [output.Result].
@@ -110,7 +112,8 @@ func (r estimateResult) Table(t *output.Table) {
 // unlikely is the p-value below which levels are reported to disagree.
 const unlikely = 0.01
 
-// tableLevels describes how the levels are combined, and warns if they disagree.
+// tableLevels writes lines to the table: how the levels are combined, and a warning if their
+// estimates differ by more than chance. With one level, Disagreement is nil, and it writes nothing.
 func (r estimateResult) tableLevels(t *output.Table) {
 	if r.Disagreement == nil {
 		return

@@ -13,8 +13,9 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 )
 
-// helpText has a section for each command: a summary, a description, and examples. A section with a
-// name in braces is inserted where other sections name it.
+// helpText has a section for each command, which begins with "# " and its name: a summary, a
+// description, flags and examples. A section whose name is in braces, such as {name}, is a part of
+// other sections: its text replaces its name there.
 //
 //go:embed help.txt
 var helpText string
@@ -32,9 +33,9 @@ func sections(text string) map[string]string {
 	return all
 }
 
-// describe sets the help of a command, of its flags, and of the commands below it. The help of a
-// flag is in the section of its command, or else in the section "flags", which has the flags of
-// several commands.
+// describe sets the help of a command, of its flags, and of the commands below it, from all
+// sections of the help text. The help of a flag is under "## Flags" in the section of its command,
+// or else in the section "flags", which has the flags of several commands.
 func describe(cmd *cobra.Command, all map[string]string) {
 	text := all[cmd.CommandPath()]
 	for name, part := range all {

@@ -123,7 +123,9 @@ const (
 	writing access = false
 )
 
-// with opens the ledger, in its file or at its address, calls use, and closes the ledger.
+// with opens the ledger, in its file or at its address, calls use, and closes the ledger. Before
+// use, it checks that a loaded signing key is the ledger's, and that the people of a file are
+// enrolled (checkPanel). It returns the first error, or that of use.
 func (a *app) with(ctx context.Context, mode access, use func(backend) error) error {
 	l, err := a.openLedger(ctx, mode)
 	if err != nil {
@@ -167,7 +169,8 @@ func (a *app) openLedger(ctx context.Context, mode access) (backend, error) {
 	return l, err
 }
 
-// open opens the ledger's file.
+// open opens the ledger's file with the options, after it has added those of the global flags: the
+// clock, the trusted checkpoint, the truth and noise keys.
 func (a *app) open(ctx context.Context, options ledger.Options) (*ledger.Ledger, error) {
 	options.Now = a.clock
 	for _, set := range []func(*ledger.Options) error{
@@ -223,7 +226,8 @@ func (a *app) dial(ctx context.Context) (*ledgerclient.Client, error) {
 	return l, nil
 }
 
-// checkTrusted returns an error if --trust is given, and the log does not extend its checkpoint.
+// checkTrusted returns an error if --trust is given, and the log of the served ledger does not
+// begin with the events of its checkpoint. (For a file, [ledger.Open] checks this.)
 func (a *app) checkTrusted(ctx context.Context, l backend) error {
 	var options ledger.Options
 	if err := a.Trust.Set(ctx, a.Files, &options); err != nil || options.Checkpoint == nil {
@@ -269,8 +273,8 @@ func (a *app) allowNoJournal(o *ledger.Options) error {
 	return nil
 }
 
-// noteIncomplete sets the error after which the command ends, if a ledger is read without its
-// journal.
+// noteIncomplete sets a.after if a ledger is read without its journal: the command then prints its
+// result, and ends with this error.
 func (a *app) noteIncomplete(ctx context.Context, l backend) error {
 	name := l.About().MissingJournal
 	if name == "" {
@@ -300,7 +304,8 @@ const maxAhead = 5 * time.Minute
 // timeHint describes the format of a time.
 const timeHint = "a time in RFC 3339, such as 2027-01-31T09:00:00Z or 2027-01-31T10:00:00+01:00"
 
-// parseTime parses the time in a flag. The hint describes all formats of the flag.
+// parseTime parses the time in a flag, and returns it in UTC. The year must be 1970 to 2261. The
+// hint is that of the error, and describes all formats of the flag.
 func parseTime(flag, text, hint string) (at time.Time, err error) {
 	if err := at.UnmarshalText([]byte(text)); err != nil {
 		return at, output.UsageError(hint, "%s %q is not a time", flag, text)
@@ -311,8 +316,9 @@ func parseTime(flag, text, hint string) (at time.Time, err error) {
 	return at, nil
 }
 
-// confirmClock sets the option for --clock-ahead. It returns an error if a command writes with a
-// time of --at that is ahead of the machine's clock, unless --clock-ahead confirms it.
+// confirmClock sets the option for --clock-ahead. If the command writes, and --at is ahead of the
+// machine's clock by more than [maxAhead], it returns an error unless --clock-ahead confirms that
+// time. If it is confirmed, it warns of the consequences.
 func (a *app) confirmClock(o *ledger.Options) (err error) {
 	if a.ClockAhead != "" {
 		if o.ClockAhead, err = parseTime("--clock-ahead", a.ClockAhead, timeHint); err != nil {

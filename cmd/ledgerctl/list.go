@@ -25,8 +25,9 @@ func (f *filter) admits(question string, epsilon privacy.Epsilon) bool {
 	return (f.Question == "" || f.Question == question) && (f.Epsilon.IsZero() || f.Epsilon == epsilon)
 }
 
-// list prints the items of all for which isWanted returns true. The columns are those of
-// [output.Rows]. It returns an error if the ledger does not have the question of the filter.
+// list opens the ledger, and prints the items that all yields and for which isWanted returns true:
+// as a table, or with --json under the key. The columns are those of [output.Rows]. It returns an
+// error if the ledger does not have the question of the filter.
 func list[T any](a *app, cmd *cobra.Command, f *filter, key, columns string,
 	all func(ctx context.Context, l backend) iter.Seq2[T, error], isWanted func(T) bool) error {
 	return a.query(cmd, func(ctx context.Context, l backend) (output.Result, error) {
@@ -48,6 +49,7 @@ func list[T any](a *app, cmd *cobra.Command, f *filter, key, columns string,
 	})
 }
 
+// sales runs the command sales.
 func (a *app) sales(cmd *cobra.Command, _ []string, f *filter) error {
 	return list(a, cmd, f, "sales", "sale time buyer question epsilon objects=people refused price",
 		func(ctx context.Context, l backend) iter.Seq2[api.Sale, error] { return l.Sales(ctx, f.Buyer) },
@@ -59,6 +61,7 @@ type reservationFlags struct {
 	States []string `flag:"state" values:"open captured cancelled expired"`
 }
 
+// reservations runs the command reservations.
 func (a *app) reservations(cmd *cobra.Command, _ []string, f *reservationFlags) error {
 	const columns = "sale=reservation state expires buyer question epsilon objects=people refused price"
 	return list(a, cmd, &f.filter, "reservations", columns,
@@ -68,6 +71,7 @@ func (a *app) reservations(cmd *cobra.Command, _ []string, f *reservationFlags) 
 		func(r api.Reservation) bool { return f.admits(r.Question, r.Epsilon) })
 }
 
+// buyers runs the command buyers.
 func (a *app) buyers(cmd *cobra.Command, _ []string, f *filter) error {
 	return list(a, cmd, f, "buyers", "buyer sales paid", f.buyers,
 		func(b api.BuyerState) bool { return f.Buyer == "" || b.Buyer == f.Buyer })
@@ -93,10 +97,11 @@ func (f *filter) buyers(ctx context.Context, l backend) iter.Seq2[api.BuyerState
 	}
 }
 
-// counted returns the buyers of sales that the filter admits, with these sales only.
+// counted returns those of all buyers that have sales which the filter admits. Sales and Paid of a
+// buyer are counted from these sales only.
 func (f *filter) counted(ctx context.Context, l backend, all []api.BuyerState) ([]api.BuyerState, error) {
 	index := map[string]int{}
-	for i := range all {
+	for i := range all { // begin with no sales, and count those of the filter
 		index[all[i].Buyer], all[i].Sales, all[i].Paid = i, 0, 0
 	}
 	for s, err := range l.Sales(ctx, f.Buyer) {
@@ -113,7 +118,8 @@ func (f *filter) counted(ctx context.Context, l backend, all []api.BuyerState) (
 // everything admits each item of a list.
 func everything[T any](T) bool { return true }
 
-// responses prints the responses to a question, or those delivered to a buyer.
+// responses runs the command responses: it prints those delivered to a buyer if --buyer is given,
+// and otherwise those to the question of --question.
 func (a *app) responses(cmd *cobra.Command, _ []string, f *filter) error {
 	switch {
 	case f.Buyer != "":
@@ -218,6 +224,8 @@ type channelResult struct {
 	Q        *float64 `json:"q,omitempty"`
 }
 
+// newChannelResult returns a channel as it is printed: without p and q in finite encoding, where
+// each output has probabilities of its own.
 func newChannelResult(c api.Channel) channelResult {
 	out := channelResult{Encoding: c.Encoding, Values: c.Values}
 	if c.Encoding != "finite" {

@@ -24,6 +24,7 @@ type logFlags struct {
 	Follow  bool   `flag:"follow"`
 }
 
+// log runs the command log, which prints the events of the log.
 func (a *app) log(cmd *cobra.Command, _ []string, f *logFlags) error {
 	t := &tail{logFlags: *f, app: a}
 	return t.run(cmd.Context())
@@ -48,6 +49,7 @@ const (
 	pollEvery = time.Second
 )
 
+// run prints the log: of a served ledger that is followed as a stream, otherwise in batches.
 func (t *tail) run(ctx context.Context) error {
 	t.Next = max(t.Next, 1)
 	read := t.loop
@@ -61,11 +63,13 @@ func (t *tail) run(ctx context.Context) error {
 	return err
 }
 
+// loop reads and prints the events in batches, until it has printed the last event. With --follow
+// it then reads again and again, until ctx ends.
 func (t *tail) loop(ctx context.Context) error {
 	for {
 		events, err := t.read(ctx)
 		if errors.Is(err, api.ErrInUse) && t.Follow && t.ledger != "" {
-			err = nil // try again
+			err = nil // another process has the file open: try again at the next interval
 		}
 		if err == nil {
 			err = t.print(events)
@@ -73,7 +77,7 @@ func (t *tail) loop(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return err
-		case len(events) == batch:
+		case len(events) == batch: // there may be more: read on at once
 		case !t.Follow:
 			return t.checkFound(ctx)
 		default:
@@ -85,7 +89,7 @@ func (t *tail) loop(ctx context.Context) error {
 }
 
 // watch prints the events of a served ledger as they are committed. If the connection breaks, it
-// reconnects.
+// reconnects, unless the first connection failed: t.ledger is still "".
 func (t *tail) watch(ctx context.Context) error {
 	for {
 		err := t.app.with(ctx, reading, func(l backend) error {
@@ -111,6 +115,7 @@ func (t *tail) watch(ctx context.Context) error {
 	}
 }
 
+// sleep waits for d. It returns the error of ctx if ctx ends before.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -120,7 +125,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// read returns the next events, at most batch.
+// read opens the ledger, and returns the next events, at most batch.
 func (t *tail) read(ctx context.Context) (events []event.Event, err error) {
 	err = t.app.with(ctx, reading, func(l backend) error {
 		if err := t.checkSame(ctx, l); err != nil {
@@ -143,8 +148,9 @@ func (t *tail) read(ctx context.Context) (events []event.Event, err error) {
 	return events, err
 }
 
-// checkSame returns an error if the file is not the one that was read before, or an older copy of
-// it.
+// checkSame compares the ledger with the one that the last call has read. The first call only
+// records it. Later calls return [api.ErrReplaced] if this is another ledger, or if the log is now
+// shorter than what was read, as that of an older copy.
 func (t *tail) checkSame(ctx context.Context, l backend) error {
 	id := l.About().ID
 	if t.ledger == "" {
@@ -161,6 +167,7 @@ func (t *tail) checkSame(ctx context.Context, l backend) error {
 	return nil
 }
 
+// print prints the events about t.Object, and records which event is the next one to read.
 func (t *tail) print(events []event.Event) error {
 	var out bytes.Buffer
 	for _, ev := range events {
@@ -181,7 +188,8 @@ func (t *tail) print(events []event.Event) error {
 	return err
 }
 
-// checkFound returns an error if no event is printed because the object does not exist.
+// checkFound is called after the last event. If events of one object were requested and none was
+// printed, it returns an error if the ledger does not know the object.
 func (t *tail) checkFound(ctx context.Context) error {
 	if t.found || t.Object == "" {
 		return nil

@@ -2,8 +2,9 @@
 // their randomized responses to a higher ε within their budgets, by hand, by the calendar or by
 // sales, and estimates shares from the responses.
 //
-// It is a thin layer over package ledger. "ledgerctl help" lists the commands. The exit codes are
-// in internal/output.
+// It is a thin layer over package ledger. "ledgerctl help" lists the commands. A method of app with
+// the name of a command runs it: it reads the files that the flags name, makes one request to the
+// ledger, and prints the result as a table or as JSON. The exit codes are in internal/output.
 package main
 
 import (
@@ -80,7 +81,8 @@ func action(work func(cmd *cobra.Command, args []string) error) func(*cobra.Comm
 	}
 }
 
-// asUsage converts an error of cobra about a command line to wrong usage.
+// asUsage converts an error of cobra about a command line to an error of wrong usage, with a hint.
+// It returns other errors, those of a command that has started, as they are.
 func asUsage(cmd *cobra.Command, err error) error {
 	var classed *output.Error
 	var ours *started

@@ -14,6 +14,7 @@ import (
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 )
 
+// man runs the command man, which writes a manual page for each command to a directory.
 func (a *app) man(cmd *cobra.Command, args []string, _ *input.None) error {
 	if err := a.CheckPlace("man", args[0], ledgerfile.Unknown); err != nil {
 		return err
@@ -62,8 +63,8 @@ func (a *app) manPages(cmd *cobra.Command, dir string) ([]string, error) {
 // manName returns the name of a command's page.
 func manName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// manPage returns the page of a command in troff with the macros of man(7). It has the lines of
-// --help.
+// manPage returns the manual page of a command, in troff with the macros of man(7). Its text is
+// that of --help, line by line.
 func manPage(cmd *cobra.Command, v versionResult) string {
 	day, _, _ := strings.Cut(v.Time, "T")
 	return fmt.Sprintf(".TH %q 1 %q %q\n.SH NAME\n%s \\- %s\n.SH DESCRIPTION\n.in 0\n.nf\n%s.fi\n",
@@ -71,8 +72,9 @@ func manPage(cmd *cobra.Command, v versionResult) string {
 		manText(helpPage(cmd)))
 }
 
-// manText escapes a text, so that troff finds no requests in it.
+// manText escapes a text for troff: characters that troff replaces, and dots that begin a line,
+// which would be requests.
 func manText(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "^", `\(ha`, "~", `\(ti`, "`", `\(ga`).Replace(text)
-	return strings.ReplaceAll("\n"+text, "\n.", "\n\\&.")[1:]
+	return strings.ReplaceAll("\n"+text, "\n.", "\n\\&.")[1:] // the added line end is only for the first line
 }

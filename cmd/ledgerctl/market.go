@@ -47,6 +47,7 @@ type quoteFlags struct {
 	input.Columns
 }
 
+// quote runs the command quote, which prints what an order would cost and deliver.
 func (a *app) quote(cmd *cobra.Command, _ []string, f *quoteFlags) error {
 	order, err := f.order(cmd.Context(), a, f.Columns)
 	if err != nil {
@@ -210,13 +211,14 @@ type sellFlags struct {
 	limitFlags
 }
 
+// sell runs the command sell, which executes an order.
 func (a *app) sell(cmd *cobra.Command, _ []string, f *sellFlags) (err error) {
 	r := api.SellRequest{Key: a.key, Partial: f.Partial, QuoteID: f.Quote, MaxPrice: f.MaxPrice.Units}
 	if err := errors.Join(f.check(f.Objects, f.Truth), input.CheckStdin(f.Objects, f.Truth)); err != nil {
 		return err
 	}
 	c := f.Columns
-	c.Optional = true // the true values may be in another file
+	c.Optional = true // the file of people needs no column of values: they may be in another file
 	if r.Order, err = f.order(cmd.Context(), a, c); err != nil {
 		return err
 	}
@@ -236,6 +238,7 @@ type reserveFlags struct {
 	Expires string `flag:"expires,required"`
 }
 
+// reserve runs the command reserve, which holds an order while the buyer pays.
 func (a *app) reserve(cmd *cobra.Command, _ []string, f *reserveFlags) (err error) {
 	r := api.ReserveRequest{Key: a.key, Partial: f.Partial, QuoteID: f.Quote, MaxPrice: f.MaxPrice.Units}
 	if r.For, r.Until, err = parseExpiry(f.Expires); err != nil {
@@ -257,7 +260,8 @@ func (a *app) reserve(cmd *cobra.Command, _ []string, f *reserveFlags) (err erro
 	})
 }
 
-// parseExpiry parses --expires: a duration after the reservation is granted, or a time.
+// parseExpiry parses --expires. It returns a duration from the grant of the reservation on, or a
+// time, and leaves the other one zero.
 func parseExpiry(text string) (during time.Duration, until time.Time, err error) {
 	const hint = "a duration above 0, such as 90m or 24h, or " + timeHint
 	if during, err = time.ParseDuration(text); err != nil {
@@ -275,6 +279,7 @@ type captureFlags struct {
 	atFlag
 }
 
+// capture runs the command capture, which turns a reservation into a sale.
 func (a *app) capture(cmd *cobra.Command, args []string, f *captureFlags) (err error) {
 	r := api.CaptureRequest{Key: a.key, Partial: f.Partial}
 	if r.Reservation, err = numberOf("reservation", args[0], reservationsHint); err != nil {
@@ -297,7 +302,8 @@ const (
 	salesHint        = `"ledgerctl sell" printed the number; "ledgerctl sales" lists it with every sale`
 )
 
-// numberOf parses the number of a reservation or a sale.
+// numberOf parses the number of a reservation or a sale. what is one of these two words, and hint
+// says where the user finds the number.
 func numberOf(what, text, hint string) (uint64, error) {
 	number, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || number == 0 {
@@ -306,6 +312,7 @@ func numberOf(what, text, hint string) (uint64, error) {
 	return number, nil
 }
 
+// cancel runs the command cancel, which ends a reservation.
 func (a *app) cancel(cmd *cobra.Command, args []string, _ *keyFlag) error {
 	number, err := numberOf("reservation", args[0], reservationsHint)
 	if err != nil {
@@ -329,6 +336,7 @@ type budgetFlags struct {
 	atFlag
 }
 
+// budget runs the command budget, which prints how many people can answer at which ε, and when.
 func (a *app) budget(cmd *cobra.Command, _ []string, f *budgetFlags) (err error) {
 	r := api.BudgetRequest{Question: f.Question, Buyer: f.Buyer, Epsilons: f.Epsilons}
 	skipped := 0
@@ -347,7 +355,8 @@ func (a *app) budget(cmd *cobra.Command, _ []string, f *budgetFlags) (err error)
 	})
 }
 
-// forecast returns the result of budget as it is printed. It has prices if currency is not "".
+// forecast returns the result of budget as it is printed. It has a column of prices if currency is
+// not "". skipped is the number of rows of the file of people without a value.
 func forecast(b api.Budget, skipped int, currency string) (out output.Fields) {
 	out.Inline(b, "question", "objects people", "event as of event")
 	largest := b.Largest.String()

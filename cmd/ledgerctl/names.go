@@ -45,7 +45,8 @@ func (a *app) complete(find finder) completer {
 }
 
 // completeNames sets the completers of the flags and arguments of a command and of those below it.
-// The shell completes arguments that are files. A command has at most one argument to complete.
+// The argument is the second word of cmd.Use, such as SALE in "make SALE". The shell completes
+// arguments that are files. A command has at most one argument to complete.
 func (a *app) completeNames(cmd *cobra.Command) {
 	for flag, find := range map[string]finder{"question": questionNames, "buyer": buyerNames, "epsilon": levelNames} {
 		if cmd.Flags().Lookup(flag) != nil {
@@ -76,6 +77,7 @@ func shell(how cobra.ShellCompDirective) completer {
 	return func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) { return nil, how }
 }
 
+// questionNames finds the names of all questions.
 func questionNames(ctx context.Context, _ *cobra.Command, l backend, add func(name, about string)) error {
 	all, err := api.Collect(l.Questions(ctx))
 	for _, q := range all {
@@ -84,6 +86,7 @@ func questionNames(ctx context.Context, _ *cobra.Command, l backend, add func(na
 	return err
 }
 
+// buyerNames finds the names of all buyers.
 func buyerNames(ctx context.Context, _ *cobra.Command, l backend, add func(name, about string)) error {
 	all, err := api.Collect(l.Buyers(ctx))
 	for _, b := range all {
@@ -92,6 +95,8 @@ func buyerNames(ctx context.Context, _ *cobra.Command, l backend, add func(name,
 	return err
 }
 
+// levelNames finds the ε of the responses to the question that --question names. Without this flag
+// it finds none.
 func levelNames(ctx context.Context, cmd *cobra.Command, l backend, add func(name, about string)) error {
 	question := given(cmd, "question")
 	if question == "" {
@@ -104,7 +109,7 @@ func levelNames(ctx context.Context, cmd *cobra.Command, l backend, add func(nam
 	return err
 }
 
-// reservationNumbers finds the open reservations.
+// reservationNumbers finds the numbers of the open reservations.
 func reservationNumbers(ctx context.Context, _ *cobra.Command, l backend, add func(name, about string)) error {
 	for r, err := range l.Reservations(ctx, "", "open") {
 		if err != nil {
@@ -115,6 +120,7 @@ func reservationNumbers(ctx context.Context, _ *cobra.Command, l backend, add fu
 	return nil
 }
 
+// saleNumbers finds the numbers of all sales.
 func saleNumbers(ctx context.Context, _ *cobra.Command, l backend, add func(name, about string)) error {
 	for s, err := range l.Sales(ctx, "") {
 		if err != nil {
@@ -125,7 +131,8 @@ func saleNumbers(ctx context.Context, _ *cobra.Command, l backend, add func(name
 	return nil
 }
 
-// explained describes an order. It leaves out names that are not plain.
+// explained describes an order, such as "acme: smoker at ε=0.5". It leaves out names with
+// characters that a shell might interpret ([output.IsPlain]).
 func explained(buyer, question, epsilon string) string {
 	text := "ε=" + epsilon
 	if output.IsPlain(question) {

@@ -68,6 +68,8 @@ type enrollFlags struct {
 	DryRun   bool `flag:"dry-run"`
 }
 
+// enroll runs the command enroll, which enrols the people of a file in a question. With --dry-run
+// the ledger is opened for reading only.
 func (a *app) enroll(cmd *cobra.Command, _ []string, f *enrollFlags) error {
 	p, err := f.read(cmd.Context(), a)
 	if err != nil {
@@ -118,6 +120,7 @@ type termsFlags struct {
 	Consent  string `flag:"consent"`
 }
 
+// terms runs the command terms, which changes the policy or the cap of the people of a file.
 func (a *app) terms(cmd *cobra.Command, _ []string, f *termsFlags) error {
 	if !f.NoPolicy && f.Policy == "" && f.Cap.IsZero() {
 		return output.UsageError("give --policy, --no-policy or --cap", "no change is given")
@@ -157,6 +160,7 @@ func (a *app) changed(f *termsFlags, skipped int, done api.ChangeTermsResult) (o
 	return out
 }
 
+// withdraw runs the command withdraw, which ends people's part in all questions.
 func (a *app) withdraw(cmd *cobra.Command, people []string, _ *keyFlag) error {
 	return unknownPerson(a.change(cmd, func(ctx context.Context, l backend) (string, output.Result, error) {
 		var out output.Fields
@@ -170,8 +174,9 @@ func (a *app) withdraw(cmd *cobra.Command, people []string, _ *keyFlag) error {
 // mostKey is the largest length of an idempotency key, in bytes.
 const mostKey = 256
 
-// withdrawAll withdraws people with one request each. For several people, the key of each request
-// is the key of the command and a number. It has no id, because keys are kept after people are
+// withdrawAll withdraws people with one request each, after it has checked that the ledger knows
+// all of them. For several people, the key of each request is the key of the command, "/" and a
+// number from 1. The key does not contain the person's id, because keys are kept after people are
 // forgotten.
 func (a *app) withdrawAll(ctx context.Context, l backend, people []string) error {
 	keyOf := func(place int) string {
@@ -206,6 +211,7 @@ type epochFlags struct {
 	keyFlag
 }
 
+// epoch runs the command epoch, which begins a new chain for a person whose true value has changed.
 func (a *app) epoch(cmd *cobra.Command, args []string, f *epochFlags) error {
 	return a.change(cmd, func(ctx context.Context, l backend) (string, output.Result, error) {
 		if err := l.BeginEpoch(ctx, api.EpochRequest{Key: a.key, Question: f.Question, Object: args[0]}); err != nil {
@@ -232,6 +238,8 @@ type forgetFlags struct {
 	KeepPages bool `flag:"keep-pages"`
 }
 
+// forget runs the command forget, which destroys what was released of a person. Unless --keep-pages
+// is given, it also rewrites the file without the old bytes.
 func (a *app) forget(cmd *cobra.Command, args []string, f *forgetFlags) error {
 	return unknownPerson(a.change(cmd, func(ctx context.Context, l backend) (string, output.Result, error) {
 		done := fmt.Sprintf("object %q is forgotten", args[0])
@@ -263,6 +271,7 @@ func unknownPerson(err error) error {
 		"use the id with which the person was enrolled: from a column of the file, or the number of the row")
 }
 
+// show runs the command show, which prints the budget and all responses of a person.
 func (a *app) show(cmd *cobra.Command, args []string, _ *input.None) error {
 	return a.query(cmd, func(ctx context.Context, l backend) (output.Result, error) {
 		o, err := l.Object(ctx, args[0])
@@ -273,6 +282,8 @@ func (a *app) show(cmd *cobra.Command, args []string, _ *input.None) error {
 	})
 }
 
+// tableObject writes tables about a person's chains: their responses, their terms, and, if there
+// are any, the epochs that have ended. The column BESIDES has the ε charged by panel queries.
 func tableObject(t *output.Table, o api.ObjectState) {
 	if o.Forgotten > 0 {
 		t.Row("forgotten", fmt.Sprintf("by event %d: responses released before are destroyed", o.Forgotten))
@@ -306,6 +317,7 @@ func tableObject(t *output.Table, o api.ObjectState) {
 	}
 }
 
+// levels describes the levels of a chain in one line, each with its event and buyers.
 func levels(all []api.LevelState) string {
 	if len(all) == 0 {
 		return "none yet"

@@ -13,7 +13,7 @@ import (
 
 // Limits of the picture of an estimate.
 const (
-	mostValues  = 30
+	mostValues  = 30 // values of the question that are shown
 	mostLetters = 28 // of the name of a value
 )
 
@@ -27,9 +27,10 @@ type plot struct {
 	confidence float64
 }
 
-// newPlot reads the estimates for the picture of an estimate. In a file all are of one instant,
-// because no process can write it while it is open for reading. A served ledger may change between
-// the requests.
+// newPlot reads the estimates for the picture: whole, which the caller has, and one for each level.
+// If the request names an ε, whole is the only one. In a file all are of one instant, because no
+// process can write it while it is open for reading. A served ledger may change between the
+// requests.
 func newPlot(ctx context.Context, l backend, r api.EstimateRequest, whole api.Estimate) (*plot, error) {
 	p := &plot{whole: whole, recorded: 1, values: shownValues(whole.Values), confidence: r.Confidence}
 	if !r.Epsilon.IsZero() {
@@ -110,7 +111,8 @@ func shownValues(values []api.ValueEstimate) []int {
 	return shown[:mostValues]
 }
 
-// shortened returns a name without the middle if it has more than most characters.
+// shortened returns a name of at most most characters. If the name is longer, "…" replaces its
+// middle.
 func shortened(name string, most int) string {
 	letters := []rune(chart.Printable(name))
 	if len(letters) <= most {
@@ -120,7 +122,8 @@ func shortened(name string, most int) string {
 	return string(letters[:most-tail-1]) + "…" + string(letters[len(letters)-tail:])
 }
 
-// notes returns notes on the meaning of the bars, and on what is left out.
+// notes returns notes on the meaning of the bars, and on what is left out. numbered means that some
+// names were shortened to equal texts and have numbers (see labels).
 func (p *plot) notes(numbered bool) (lines []string) {
 	covers := "these people"
 	if p.whole.Covers == "population" {

@@ -27,6 +27,7 @@ type initFlags struct {
 	Signer   string `flag:"signer,writes" kind:"signing key"`
 }
 
+// init runs the command init, which creates a ledger and its signing key.
 func (a *app) init(cmd *cobra.Command, _ []string, f *initFlags) error {
 	if err := a.requireFile(cmd); err != nil {
 		return err
@@ -80,12 +81,14 @@ func dropKey(db, signer string, cause error) error {
 	return os.Remove(ledgerfile.Real(signer))
 }
 
+// exists returns the error for a file that exists already.
 func exists(path, hint string) error {
 	return &output.Error{Kind: "exists", Code: output.ExitMisuse, Hint: hint,
 		Err: fmt.Errorf("%q exists already", path)}
 }
 
-// newKey generates an Ed25519 key pair in the text form of signed notes.
+// newKey generates an Ed25519 key pair in the text form of signed notes. Its name, which is also
+// the name (the origin) of the log, is "sluice-" and 8 random hexadecimal digits.
 func newKey() (secret, public string, err error) {
 	name := make([]byte, 4)
 	if _, err := rand.Read(name); err != nil {
@@ -107,7 +110,8 @@ func writeSecret(path, secret string) error {
 	return err
 }
 
-// copyCommand returns a command that writes a copy of the ledger.
+// copyCommand returns a command that writes a copy of the ledger to a new file. use is the name of
+// the command and its argument, doing the word before the progress bar, and write makes the copy.
 func (a *app) copyCommand(
 	use, doing string,
 	write func(backend, context.Context, string, func(done, total int)) (api.Copied, error),
@@ -135,6 +139,7 @@ func (a *app) copyCommand(
 	return input.MarkArguments(input.Command(a.Files, use, run), input.Writes)
 }
 
+// stats runs the command stats, which counts what is in the ledger.
 func (a *app) stats(cmd *cobra.Command, _ []string, _ *input.None) error {
 	return a.query(cmd, func(ctx context.Context, l backend) (output.Result, error) {
 		stats, err := l.Stats(ctx)
@@ -168,6 +173,7 @@ func (a *app) health(ctx context.Context) (out observe.Health, err error) {
 	return out, err
 }
 
+// takeOver runs the command takeover, which lets a served standby take over the ledger.
 func (a *app) takeOver(cmd *cobra.Command, _ []string, _ *input.None) error {
 	switch {
 	case a.ambiguous != nil:
@@ -191,6 +197,7 @@ func (a *app) takeOver(cmd *cobra.Command, _ []string, _ *input.None) error {
 	return a.PrintDone("the standby has taken over", "", out)
 }
 
+// version runs the command version.
 func (a *app) version(*cobra.Command, []string, *input.None) error {
 	info, _ := debug.ReadBuildInfo()
 	v := newVersion(info)

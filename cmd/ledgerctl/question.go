@@ -23,6 +23,7 @@ type questionFlags struct {
 	Mechanism string   `flag:"mechanism,reads" ext:"json"`
 }
 
+// addQuestion runs the command question add, which defines a question.
 func (a *app) addQuestion(cmd *cobra.Command, args []string, f *questionFlags) (err error) {
 	q := api.Question{Name: args[0], Encoding: f.Encoding}
 	if q.Values, err = mechanisms.ReadValues(f.Values); err != nil {
@@ -54,6 +55,7 @@ func (a *app) addQuestion(cmd *cobra.Command, args []string, f *questionFlags) (
 	return a.Print(out)
 }
 
+// listQuestions runs the command question list.
 func (a *app) listQuestions(cmd *cobra.Command, _ []string, _ *input.None) error {
 	return a.query(cmd, func(ctx context.Context, l backend) (output.Result, error) {
 		all, err := api.Collect(l.Questions(ctx))
@@ -82,8 +84,8 @@ func outline(m *api.Mechanism) string {
 	return fmt.Sprintf("ε = %s; %s outputs", output.Listed(output.LevelsOf(m)), output.Listed(outputs))
 }
 
-// atLevels adds a hint to the error of a request at an ε, if the question can only have responses
-// at other ε.
+// atLevels returns the error of a request at an ε. If the error is an [api.ErrInvalid], and the
+// question has a mechanism of its own without this ε, it adds a hint with the nearest ε.
 func atLevels(ctx context.Context, l backend, question string, epsilon privacy.Epsilon, err error) error {
 	if !errors.Is(err, api.ErrInvalid) {
 		return err

@@ -21,6 +21,7 @@ import (
 
 func main() { kit.Exit(run(os.Stdout)) }
 
+// run asks every tenth man, the pilot. For each bound it prints the predicted and the real error.
 func run(out io.Writer) error {
 	all, err := kit.ReadWages("testdata/cps1988_wages.csv", 1)
 	if err != nil {
@@ -102,7 +103,6 @@ func noise(w wages, n int, bound, epsilon float64) float64 {
 	return math.Sqrt((bound*bound*e/((e-1)*(e-1)) + bound*mean - square) / float64(n))
 }
 
-// totalError returns the error of cut and noise together.
 func totalError(w wages, n int, b, epsilon float64) float64 {
 	return math.Hypot(cut(w, b), noise(w, n, b, epsilon))
 }
@@ -128,7 +128,7 @@ func (l list) clipped(bound float64) (mean, square float64) {
 // lognormal has normal logarithms (Aitchison and Brown, The Lognormal Distribution, 1957).
 type lognormal struct{ mu, sigma float64 } // the mean and standard deviation of the logarithms
 
-// fitLognormal returns the distribution that has given shares of wages below two bounds.
+// fitLognormal returns the distribution with belowLow of it below low, and belowHigh below high.
 func fitLognormal(low, belowLow, high, belowHigh float64) (lognormal, error) {
 	if !(0 < belowLow && belowLow < belowHigh && belowHigh < 1) {
 		return lognormal{}, errors.New("too few people to estimate the distribution of wages")

@@ -135,7 +135,7 @@ func openLedger(ctx context.Context, dir string) (*ledger.Ledger, error) {
 	return l, errors.Join(defining, enrolling)
 }
 
-// printState prints the state of the database and the ledger.
+// printState prints a row: the states of the orders, of the ledger, and where this life ends.
 func printState(ctx context.Context, db *sql.DB, l *ledger.Ledger, death string) error {
 	var noted string
 	row := db.QueryRowContext(ctx, `select group_concat(id || ' ' || state, ', ' order by id) from orders`)

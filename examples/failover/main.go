@@ -25,7 +25,7 @@ import (
 
 func main() { kit.Exit(run(context.Background(), append(os.Args, "")[1], os.Stdout)) }
 
-// host is a host with orders in the database, and with a ledger as primary or standby.
+// host is a host with orders in the database. Its ledger is a standby, or open for writing.
 type host struct {
 	name, file string
 	keys       keyholder.Holder // of the journal, which is encrypted; the database has no keys
@@ -34,7 +34,7 @@ type host struct {
 	out        io.Writer
 }
 
-// run runs two hosts, which hang and take over from each other.
+// run runs two hosts, which hang in turn and take over from each other. dsn is the database's.
 func run(ctx context.Context, dsn string, out io.Writer) error {
 	orders, connecting := pgx.Connect(ctx, dsn)
 	dir, err := os.MkdirTemp("", "failover")
@@ -51,7 +51,7 @@ func run(ctx context.Context, dsn string, out io.Writer) error {
 		}
 		defer hosts[i].keys.Close()
 	}
-	a, b := hosts[0], hosts[1]
+	a, b := hosts[0], hosts[1] // true: both open the ledger as standbys
 	if err := errors.Join(prepare(ctx, dsn, a, b), a.open(ctx, dsn, b, true), b.open(ctx, dsn, a, true)); err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func prepare(ctx context.Context, dsn string, a, b *host) error {
 	return errors.Join(defining, enrolling, copying, l.Close())
 }
 
-// open opens the ledger as a standby, which follows the other host, or as the primary.
+// open opens the ledger as a standby of the other host, or for writing (which creates the journal).
 func (h *host) open(ctx context.Context, dsn string, other *host, standby bool) (err error) {
 	j := pgjournal.For(pgjournal.Options{
 		Database: dsn, Schema: "failover", Host: h.name, Keys: h.keys, Others: []keyholder.Holder{other.keys},
@@ -101,7 +101,7 @@ func (h *host) open(ctx context.Context, dsn string, other *host, standby bool) 
 
 type order struct{ ID, Buyer, Epsilon string }
 
-// sell sells every open order until an incident. The host then stops without closing anything.
+// sell sells every open order, up to an incident such as "hangs after sale 2", or to a takeover.
 func (h *host) sell(ctx context.Context, until string) error {
 	query := `select id, buyer, epsilon from failover.orders where state = 'open' order by id`
 	rows, _ := h.orders.Query(ctx, query) // CollectRows returns its error
@@ -137,7 +137,7 @@ func (h *host) sell(ctx context.Context, until string) error {
 	return nil
 }
 
-// printState prints the state of the database and of the host's ledger.
+// printState prints a row: the states of the orders and of the ledger, and what the host does next.
 func (h *host) printState(ctx context.Context, and string) error {
 	var noted string
 	row := h.orders.QueryRow(ctx, `select string_agg(id || ' ' || state, ', ' order by id) from failover.orders`)

@@ -20,6 +20,8 @@ import (
 
 func main() { kit.Exit(run(os.Stdout)) }
 
+// run prints, for 1 to 16 reports, the ε of all reports together, and the variances of RAPPOR and
+// of chains that are raised to the same ε.
 func run(out io.Writer) error {
 	params := rappor.Params{Cohorts: 64, Bits: 128, Hashes: 1}
 	noise := rappor.Noise{F: 0.5, P: 0.75, Q: 0.25}
@@ -46,7 +48,8 @@ func run(out io.Writer) error {
 	return rows.Flush()
 }
 
-// chain returns the variance for one client whose chains have been raised to ε in all.
+// chain returns the variance of the estimated frequency of a bit from one client, whose chain has
+// been raised to epsilon, the ε of all its reports together.
 func chain(params rappor.Params, epsilon float64) (float64, error) {
 	level, err := privacy.EpsilonFromNano(int64(epsilon * 1e9)) // rounded down, against the chains
 	if err != nil {

@@ -93,7 +93,7 @@ func reveal(chile kit.Survey, level, region string) (truth string, changes int64
 	return kit.Votes()[place.Color()], place.Distance + 1, law[0], nil
 }
 
-// printWinners prints the answers and the true answers.
+// printWinners prints, for each region and for all, the true answer and the answers at three ε.
 func printWinners(ctx context.Context, out io.Writer, l *ledger.Ledger, chile kit.Survey) error {
 	fmt.Fprintln(out, "WINNER   Which intention is the commonest? The answers at three ε; a wrong one has an ✗. "+
 		"\"Changes\" is how many votes\nmust change before the answer does, and \"sure\" how probable it was "+

@@ -60,6 +60,7 @@ func run(out io.Writer, births, listed int) error {
 	return printFound(out, levels, found, truth)
 }
 
+// newClients returns a client for each name, in a random cohort, which has a hash of its own.
 func newClients(params rappor.Params, people []string) ([]*rappor.Client, error) {
 	clients := make([]*rappor.Client, len(people))
 	for i, name := range people {
@@ -96,7 +97,7 @@ func report(
 	return tally.Decode(candidates, 0.95)
 }
 
-// printNames prints the most common names according to the last reports.
+// printNames prints the twelve most common names by the last reports, and their shares at each ε.
 func printNames(out io.Writer, levels []privacy.Epsilon, found []rappor.Decoding, truth map[string]float64) error {
 	fmt.Fprintf(out, "\nNAMES   The commonest of %d candidates, as the server estimates them, with 95 %% intervals. "+
 		"* marks what\nis found: at each ε, the chance that any candidate has a false mark is at most 5 %%.\n",
@@ -118,14 +119,14 @@ func printNames(out io.Writer, levels []privacy.Epsilon, found []rappor.Decoding
 	return rows.Flush()
 }
 
-// printFound compares the names found with the true shares.
+// printFound prints for each ε how many names were found, and the error of the estimates.
 func printFound(out io.Writer, levels []privacy.Epsilon, found []rappor.Decoding, truth map[string]float64) error {
 	fmt.Fprintf(out, "\nFOUND   Names with a mark; %d candidates are made up, to see whether any of them gets one. "+
 		"The error of all\nestimates is their root mean square distance from the truth, beside what the server "+
 		"states without it.\n", len(kit.InventedNames()))
 	rows := kit.HeadedTable(out, "report at\tnames found\tmade up\tintervals that hold the truth\terror\tstated\t")
 	for i, d := range found {
-		marked, madeUp, hold, square, stated := 0, 0, 0, 0.0, 0.0
+		marked, madeUp, hold, square, stated := 0, 0, 0, 0.0, 0.0 // sums over the candidates
 		for _, share := range d.Shares {
 			away := share.Estimate - truth[share.String]
 			switch {

@@ -23,6 +23,7 @@ func main() { kit.Exit(run(os.Stdout)) }
 // and prices are in cents.
 type seller struct{ name, words, policy string }
 
+// sellers returns seven people with different terms.
 func sellers() []seller {
 	return []seller{
 		{"open", "up to ε = 2, at once",
@@ -45,6 +46,8 @@ func sellers() []seller {
 
 func midnight(day int) time.Time { return time.Date(2027, 1, day, 0, 0, 0, 0, time.UTC) }
 
+// run prints a row for each seller: the largest ε that a first buyer can have on four days of a
+// month, and a third buyer on its last day, and what two buyers pay for ε = 0.5.
 func run(out io.Writer) error {
 	fmt.Fprintln(out, "The largest ε that a first buyer can have on a day, and a third one on day 31; "+
 		"and what Atlas and Cobalt pay for ε = 0.5.")

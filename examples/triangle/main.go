@@ -24,7 +24,7 @@ func main() {
 	kit.Exit(run(os.Stdout, file, 60, 0.2))
 }
 
-// run finds the best mechanism, checks it on every pair of neighbours, and draws it.
+// run finds the best mechanism at ε, checks that it is ε-private, and writes its picture to a file.
 func run(out io.Writer, file string, people int, epsilon float64) error {
 	t, err := newTriangle(people)
 	if err != nil {
@@ -56,8 +56,8 @@ func run(out io.Writer, file string, people int, epsilon float64) error {
 // triangle is the graph of all ways to split.
 type triangle struct {
 	people      int
-	ways        [][]int64 // number of people who have chosen each option, by vertex
-	graph       *graph.Graph
+	ways        [][]int64          // number of people who have chosen each option, by vertex
+	graph       *graph.Graph       // its edges join ways that differ in the choice of one person
 	preferences *graph.Preferences // the true ranking of the options, by vertex
 	law         graph.Table        // the probability of each answer, by vertex
 }
@@ -67,6 +67,7 @@ func rankings() [][]int {
 	return [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}
 }
 
+// newTriangle returns the graph, without the law. Its vertices are in the rows of [triangle.edges].
 func newTriangle(people int) (t *triangle, err error) {
 	t = &triangle{people: people}
 	plurality, err := mechanism.ParseQuery("plurality", []string{"first", "second", "third"})
@@ -92,8 +93,8 @@ func newTriangle(people int) (t *triangle, err error) {
 	return t, err
 }
 
-// edges yields all pairs of ways that differ in the choice of one person. The ways form rows: in
-// row r, r people have not chosen A, and in its column c, c of them have chosen C.
+// edges yields each pair of ways that differ in one person's choice. In row r, r people have not
+// chosen A, and in column c of it, c of them have chosen C. Its vertex is r(r+1)/2 + c.
 func (t *triangle) edges(yield func(v, w int) bool) {
 	for v, way := range t.ways {
 		row, column := t.people-int(way[0]), int(way[2])
@@ -105,7 +106,6 @@ func (t *triangle) edges(yield func(v, w int) bool) {
 	}
 }
 
-// sure returns the probability of the true answer.
 func (t *triangle) sure(v int) float64 { return t.law[v][t.preferences.Color(v)] }
 
 // at returns the point in the picture at which a share a of all people has chosen A, and c has
@@ -123,7 +123,7 @@ func (t *triangle) draw() string {
 	hues := [][3]float64{{0, 114, 178}, {213, 94, 0}, {0, 158, 115}} // by Okabe and Ito, for the colour-blind
 	for v, way := range t.ways {
 		x, y := at(float64(way[0])/n, float64(way[2])/n)
-		hue, full := hues[t.preferences.Color(v)], (3*t.sure(v)-1)/2
+		hue, full := hues[t.preferences.Color(v)], (3*t.sure(v)-1)/2 // full: from 0 for a guess to 1
 		fmt.Fprintf(&svg, `<use href="#cell" x="%.1f" y="%.1f" fill="rgb(%.0f,%.0f,%.0f)">`,
 			x, y, 255+full*(hue[0]-255), 255+full*(hue[1]-255), 255+full*(hue[2]-255))
 		fmt.Fprintf(&svg, "<title>A, B, C: %d; the answer is true with %.1f %%</title></use>\n", way, 100*t.sure(v))
@@ -134,7 +134,7 @@ func (t *triangle) draw() string {
 		if t.preferences.Rainbow(v) != t.preferences.Rainbow(w) {
 			x, y := at(float64(t.ways[v][0])/n, float64(t.ways[v][2])/n)
 			u, z := at(float64(t.ways[w][0])/n, float64(t.ways[w][2])/n)
-			dx, dy := (y-z)/math.Sqrt(12), (u-x)/math.Sqrt(12)
+			dx, dy := (y-z)/math.Sqrt(12), (u-x)/math.Sqrt(12) // half of the common side of the hexagons
 			fmt.Fprintf(&svg, `<path d="M%.1f %.1fL%.1f %.1f" stroke="#000" stroke-width="%v"/>`+"\n",
 				(x+u)/2-dx, (y+z)/2-dy, (x+u)/2+dx, (y+z)/2+dy, width)
 		}

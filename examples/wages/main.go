@@ -38,8 +38,8 @@ func main() {
 type host struct {
 	ledger *ledger.Ledger
 	wages  kit.Wages
-	ends   rrchain.Range
-	key    []byte // determines the rounding of wages
+	ends   rrchain.Range // from 0 to bound
+	key    []byte        // determines the rounding of wages
 }
 
 // run enrols every n-th person, and prints the estimates.
@@ -71,14 +71,14 @@ func run(ctx context.Context, out io.Writer, file string, n int) (err error) {
 
 func ends() []string { return []string{"low", "high"} }
 
-type group = func(partTime bool) bool // whether it includes people in part-time work, or in full-time work
+type group = func(partTime bool) bool // whether it includes people in part-time or full-time work
 
 // groups returns all people, people in full-time work, and people in part-time work.
 func groups() []group {
 	return []group{func(bool) bool { return true }, func(p bool) bool { return !p }, func(p bool) bool { return p }}
 }
 
-// truth returns the rounded wages of people. A wage is always rounded to the same end.
+// truth returns the rounded wages of people. By a keyed hash, a wage is always rounded to one end.
 func (h host) truth(_ context.Context, question string, people []string) (values []string, err error) {
 	for _, person := range people {
 		end, err := h.ends.RoundKeyed(h.key, question, person, h.wages.Weekly[person])
@@ -90,10 +90,11 @@ func (h host) truth(_ context.Context, question string, people []string) (values
 	return values, nil
 }
 
-// printMeans raises all people level by level, and prints the mean of each group after each step.
+// printMeans prints the real means of each group. Then it raises all people level by level, and
+// prints the estimated means at each level.
 func (h host) printMeans(ctx context.Context, out io.Writer) error {
 	rows := kit.HeadedTable(out, "dollars a week\tall\tfull-time\tpart-time\t")
-	for _, limit := range []float64{1e9, bound} {
+	for _, limit := range []float64{1e9, bound} { // 1e9 is above all wages, so it clips none
 		fmt.Fprintf(rows, "%s\t", kit.Left(map[bool]string{true: "real, clipped", false: "real"}[limit == bound]))
 		for _, group := range groups() {
 			fmt.Fprintf(rows, "%.1f\t", h.wages.Mean(limit, group))

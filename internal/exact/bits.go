@@ -28,8 +28,9 @@ func NewBits() *Bits {
 // package fails if any other file of the module names it.
 func ReplayBits(fill func([]byte)) *Bits { return &Bits{fill: fill, used: page} }
 
-// BitsFrom returns source if it is a *Bits, a stream that replays source if it is another source,
-// and a stream from the operating system's generator if it is nil. Only tests pass a source.
+// BitsFrom returns source if it is a *Bits, and a stream that replays source if it is another
+// source. If source is nil, it returns a stream from the operating system's generator. Only tests
+// pass a source.
 func BitsFrom(source interface{ Uint64() uint64 }) *Bits {
 	if source == nil {
 		return NewBits()

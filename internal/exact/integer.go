@@ -30,7 +30,8 @@ func DrawInteger(source *Bits, guess func(word uint64) int64, cumulative func(u 
 			return u
 		}
 	}
-	// The integer is outside of the range. More bits do not change that, so this loop never ends.
+	// If the integer is outside of the range, more bits do not change that, and this loop never
+	// ends.
 	for below(-widest) != 0 || below(widest) == 0 {
 		r.extend()
 	}

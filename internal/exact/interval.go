@@ -50,9 +50,9 @@ func (x Interval) Sub(y Interval) Interval {
 // bits. prec is at least the precision of x.
 //
 // The number is y itself, unless x > 0 is so much larger that no bit of y is left in the result.
-// Then all tiny numbers above 0 are rounded in the same way, and near returns a power of two that
-// is also below all bits of the result. Package big would compute all bits from the first of x to
-// the last of y. For a probability y near 0, these may be a thousand million bits.
+// Then all tiny numbers above 0 are rounded in the same way. near returns such a number, a power of
+// two. Package big would compute all bits from the first of x to the last of y. For a probability y
+// near 0, these may be a thousand million bits.
 func near(x, y *big.Float, prec uint) *big.Float {
 	below := x.MantExp(nil) - int(prec) - 2
 	if x.Sign() == 0 || y.Sign() == 0 || y.IsInf() || y.MantExp(nil) > below {

@@ -60,7 +60,7 @@ func newThreshold(t Interval) threshold {
 // widened converts a threshold for cells of 2⁻⁶⁴ to one for cells of width·2⁻⁶⁴. U is then below t
 // only if the last part of the cell, width−1 after its begin, begins below lo.
 func (t threshold) widened(width uint64) threshold {
-	return threshold{t.lo - min(t.lo, width-1), t.hi} // at least 0, where no cell is below
+	return threshold{t.lo - min(t.lo, width-1), t.hi} // not below 0; with 0, no cell is below
 }
 
 // scaled returns ⌊x·2⁶⁴⌋, at most 2⁶⁴−1. Rounding down is safe for the upper end of an interval

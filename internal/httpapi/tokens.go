@@ -66,8 +66,8 @@ type Token struct {
 }
 
 // ReadTokens parses the text of a file of tokens. It returns an error for mistakes that could admit
-// a caller by accident. They are unknown roles and fields, the role of a buyer or a person without
-// a name, an invalid hash, and a name or a hash that occurs twice.
+// a caller by accident. They are: unknown roles and fields; the role of a buyer or a person without
+// a name; an invalid hash; a name or a hash that occurs twice.
 func ReadTokens(text []byte) (TokenFile, error) {
 	var file TokenFile
 	if err := json.Unmarshal(text, &file, json.RejectUnknownMembers(true)); err != nil {

@@ -100,7 +100,8 @@ type OccupiedError struct {
 	Of   string // file whose companion it is; "" if it was recognized by its content
 }
 
-// Error implements error.
+// Error says what the file at Path is. An error without Path is about an empty path. If Of is set
+// and Kind is Ledger, the path leads to the very file that was to be copied.
 func (e *OccupiedError) Error() string {
 	switch {
 	case e.Path == "":
@@ -118,8 +119,8 @@ func (e *OccupiedError) Error() string {
 // each directory that leads to it.
 //
 // as is the kind of the output. The output may replace a file of the same kind. It may also be in
-// the place for a companion of that kind beside a file of own, or, if it is a token file, beside
-// any ledger. own are the files of the caller's ledgers, which need not exist yet.
+// the place for a companion of that kind beside a file of own. A token file may be in its place
+// beside any ledger. own are the files of the caller's ledgers, which need not exist yet.
 func CheckOutput(path string, as Kind, own ...string) error {
 	for at := path; ; at = filepath.Dir(at) { // ends after the root, which is its own directory
 		if err := checkPlace(at, at == path, as, own); err != nil {
@@ -145,10 +146,10 @@ func CheckOutput(path string, as Kind, own ...string) error {
 	return &OccupiedError{Path: path, Kind: found}
 }
 
-// checkPlace returns an [*OccupiedError] if path is the place of a companion of a file that exists
-// or is in own, whether or not the companion exists. last means that path is the output itself, and
-// not a directory that leads to it. The output may be in such a place if the companion has the kind
-// as, and the file is in own or the output is a token file.
+// checkPlace returns an [*OccupiedError] if path is the place of a companion. That is a path beside
+// a file that exists or is in own; the companion need not exist. last means that path is the output
+// itself, and not a directory that leads to it. The output may be in the place of a companion of
+// its own kind as. But unless it is a token file, the file beside it must be in own.
 func checkPlace(path string, last bool, as Kind, own []string) error {
 	for _, c := range companions() {
 		main, found := strings.CutSuffix(path, c.ending) // main is the file that path would be beside

@@ -103,8 +103,8 @@ func recognizeText(begin []byte) Kind {
 // LockText is the content of the lock of a token file, by which the lock is recognized.
 const LockText = "sluice token lock\n"
 
-// isSecret reports whether a file is a truth or noise key: 32 random bytes, or a line with an even
-// number of hexadecimal digits, from 32 to 2048. 32 bytes of text do not count as random.
+// isSecret reports whether a file is a truth or noise key. Such a key is 32 random bytes, or a line
+// of 32 to 2048 hexadecimal digits, an even number. 32 bytes of text do not count as random.
 func isSecret(content []byte) bool {
 	const size, least, most = 32, 32, 2048 // least and most are numbers of digits
 	digits := strings.TrimRight(string(content), "\r\n")

@@ -66,8 +66,9 @@ func (r *renamedError) rename(text string) string {
 func (r *renamedError) Unwrap() error { return r.err }
 
 // As implements the method that [errors.As] calls. If target is for an [fs.PathError] or an
-// [os.LinkError] and the error wraps one, As sets target to a copy of it with the path in place of
-// the temporary names. For any other target it returns false, and errors.As continues with Unwrap.
+// [os.LinkError], and the error wraps one, As sets target to a copy of it. The copy has the path in
+// place of the temporary names. For any other target it returns false, and errors.As continues with
+// Unwrap.
 func (r *renamedError) As(target any) bool {
 	switch target := target.(type) {
 	case **fs.PathError:

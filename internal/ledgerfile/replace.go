@@ -157,7 +157,9 @@ func (f *File) Commit() error {
 	return f.renamed(f.commit())
 }
 
-// commit is Commit without the renaming of errors and without Discard.
+// commit flushes the new content, checks again that the file may be replaced, and gives the new
+// content its name. It does not discard the temporary file after an error, and its errors may have
+// the temporary name.
 func (f *File) commit() error {
 	err := f.dress() // the file may have got another owner or mode since Create
 	if err == nil {

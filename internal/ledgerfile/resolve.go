@@ -58,7 +58,8 @@ func Resolve(path string) (string, error) {
 
 // resolveExisting returns the absolute path, without symbolic links, of the existing file at path.
 // info is what [os.Stat] returned for path. It returns an error for a file without a name of its
-// own, such as the pipe of /dev/stdout: the resolved path then leads to no file, or another one.
+// own, such as the pipe of /dev/stdout. The resolved path of such a file leads to no file, or to
+// another one.
 func resolveExisting(path string, info fs.FileInfo) (string, error) {
 	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {

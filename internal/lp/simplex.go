@@ -48,7 +48,8 @@ func newWalk(p *Program) *walk {
 	return w
 }
 
-// restart moves to the vertex where all variables are 0.
+// restart moves to the vertex where all variables are 0. Its basis are the constraints −x_j ≤ 0, so
+// the basis matrix and its inverse are −1 times the identity.
 func (w *walk) restart() {
 	w.place = slices.Repeat([]int{-1}, len(w.p.constraints))
 	for j := range w.basis {

@@ -30,8 +30,9 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// Sign returns a certificate for a host at 127.0.0.1 and the addresses at. If change is not nil, it
-// may change the certificate before it is signed.
+// Sign returns a certificate, with its key, for a host at 127.0.0.1 and the addresses at. It is
+// valid for servers and clients, for an hour. If change is not nil, it may change the certificate
+// before it is signed. The first call, by NewAuthority, makes the authority's own certificate.
 func (a *Authority) Sign(name string, change func(*x509.Certificate), at ...net.IP) tls.Certificate {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -99,7 +99,7 @@ func (p *Proxy) SetRule(rule func(Message) Action) {
 	p.rule = rule
 }
 
-// CutAll closes all connections.
+// CutAll closes all connections that are open now. Later connections are accepted.
 func (p *Proxy) CutAll() {
 	p.mu.Lock()
 	open := slices.Collect(maps.Keys(p.open))
@@ -109,6 +109,8 @@ func (p *Proxy) CutAll() {
 	}
 }
 
+// accept accepts connections until the listener is closed, connects each to the server, and starts
+// to forward messages in both directions.
 func (p *Proxy) accept() {
 	for {
 		host, err := p.listener.Accept()
@@ -141,16 +143,17 @@ type connection struct {
 	host, server net.Conn
 
 	mu       sync.Mutex
-	prepared map[string]string // statements by name
-	frozen   bool
-	once     sync.Once
-	done     chan struct{}
+	prepared map[string]string // SQL of prepared statements, by name
+	frozen   bool              // the rule has returned Freeze
+	once     sync.Once         // of cut
+	done     chan struct{}     // closed by cut
 }
 
 // isLast returns whether the message is the last of a request (Sync) or of an answer
 // (ReadyForQuery).
 func (m Message) isLast() bool { return m.Kind == map[bool]byte{true: 'Z', false: 'S'}[m.FromServer] }
 
+// cut closes both ends of the connection. Only the first call has an effect.
 func (c *connection) cut() {
 	c.once.Do(func() {
 		close(c.done)
@@ -175,10 +178,11 @@ func (c *connection) forward(from, to net.Conn, fromServer bool) {
 // errReceiverGone is the error of forwardAll if the receiving end of the connection is closed.
 var errReceiverGone = errors.New("the receiver of the message is gone")
 
-// forwardAll forwards messages in one direction until the connection or a rule ends it.
+// forwardAll forwards messages in one direction until reading or writing fails, or a rule closes
+// the connection. It never returns nil. errReceiverGone means that writing failed.
 func (c *connection) forwardAll(from, to net.Conn, fromServer bool) error {
-	first := !fromServer
-	var since []byte
+	first := !fromServer // only the first message of the host has another format
+	var since []byte     // the bytes since the last Sync or ReadyForQuery, for Again
 	for {
 		m, err := readMessage(from, first)
 		if err != nil {
@@ -196,7 +200,8 @@ func (c *connection) forwardAll(from, to net.Conn, fromServer bool) error {
 	}
 }
 
-// noteSQL remembers the text of a prepared statement by its name, and sets m.SQL.
+// noteSQL sets m.SQL if the message is a Parse ('P'), which has the text of a statement and its
+// name, or a Bind ('B'), which has only the name. It stores the text of a Parse for later Binds.
 func (c *connection) noteSQL(m *Message) {
 	if m.FromServer {
 		return
@@ -216,7 +221,9 @@ func (c *connection) noteSQL(m *Message) {
 // errCut is the error of apply if the rule closes the connection.
 var errCut = errors.New("the rule of the proxy closes the connection")
 
-// apply does with a message what the rule returns. An error means that the connection ends.
+// apply does with a message what the rule returns. since has the bytes in this direction since the
+// last Sync or ReadyForQuery, with the message. An error means that the connection ends: errCut if
+// the rule ends it, and errReceiverGone if writing fails.
 func (c *connection) apply(m Message, since []byte, to net.Conn) error {
 	c.proxy.mu.Lock()
 	rule := c.proxy.rule
@@ -255,7 +262,9 @@ func (c *connection) apply(m Message, since []byte, to net.Conn) error {
 	return send(m.Bytes)
 }
 
-// readMessage reads one message. The first message of a connection has no type byte.
+// readMessage reads one message of PostgreSQL's protocol: a type byte, a length of 4 bytes that
+// counts itself, and the contents. first means that the message is the first one of a connection,
+// which has no type byte.
 func readMessage(from io.Reader, first bool) (m Message, err error) {
 	head := make([]byte, 5)
 	if first {
@@ -301,7 +310,8 @@ func Relay(l net.Listener, to string, trip time.Duration) {
 	}
 }
 
-// copyDelayed copies bytes, each chunk a delay after it was read.
+// copyDelayed copies bytes until reading ends, then closes to. Each chunk is written a delay after
+// it was read. If writing fails, it closes from, so that reading ends.
 func copyDelayed(from, to net.Conn, delay time.Duration) {
 	type piece struct {
 		at    time.Time

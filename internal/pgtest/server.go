@@ -28,16 +28,16 @@ const timeout = time.Minute
 // Server is a PostgreSQL server of a test. It listens on a Unix socket in a directory of its own.
 // It ends with the test, or with this process.
 type Server struct {
-	Dir      string // the directory of the socket
-	Data     string // the data directory
-	settings []string
-	bin      string
-	as       *account
+	Dir      string   // the directory of the socket
+	Data     string   // the data directory
+	settings []string // such as "fsync=off"
+	bin      string   // the directory of PostgreSQL's programs
+	as       *account // the user that the server runs as; nil: the user of the tests
 	wrap     []string // a command that runs the server, such as "ip netns exec name"
 
-	running *exec.Cmd
-	stdin   io.WriteCloser
-	log     bytes.Buffer
+	running *exec.Cmd      // the shell that runs the server; nil: the server does not run
+	stdin   io.WriteCloser // of that shell, which ends the server when this is closed
+	log     bytes.Buffer   // what the server has printed
 }
 
 // Start creates a database and starts a server for it, with settings such as "fsync=off". If
@@ -81,7 +81,8 @@ var template struct {
 	open io.Closer // a pipe that closes when this process ends
 }
 
-// initialize creates an empty database. It is removed when this process ends.
+// initialize creates an empty database, and returns its data directory. A shell removes it when the
+// pipe to the shell closes, which is when this process ends.
 func initialize(t testing.TB) (data string) {
 	t.Helper()
 	s := prepare(withoutCleanup{t}, nil)
@@ -170,6 +171,7 @@ func (s *Server) command(name string, args ...string) *exec.Cmd {
 	return c
 }
 
+// run runs a program of PostgreSQL until it ends, and fails the test if the program fails.
 func (s *Server) run(t testing.TB, name string, args ...string) {
 	t.Helper()
 	if out, err := s.command(name, args...).CombinedOutput(); err != nil {
@@ -243,7 +245,8 @@ func (s *Server) Await(t testing.TB) {
 	})
 }
 
-// Until waits until is returns no error.
+// Until calls is again and again until it returns nil. If that takes longer than timeout, the test
+// fails with the last error; what completes the sentence "waiting until …".
 func Until(t testing.TB, what string, is func() error) {
 	t.Helper()
 	deadline := time.Now().Add(timeout)
@@ -324,7 +327,7 @@ func (s *Server) Crash() {
 	}
 }
 
-// WaitEnded waits until the server has ended by itself.
+// WaitEnded waits until the server has ended by itself, and no longer answers.
 func (s *Server) WaitEnded(t testing.TB) {
 	t.Helper()
 	Until(t, "the server has ended by itself", func() error {
@@ -333,10 +336,10 @@ func (s *Server) WaitEnded(t testing.TB) {
 		}
 		return nil
 	})
-	s.Crash()
+	s.Crash() // only ends the shell that ran the server
 }
 
-// Standby creates a standby that follows the server under a name, and starts it.
+// Standby creates a standby of the database, which follows the server under a name, and starts it.
 func (s *Server) Standby(t testing.TB, name string, settings ...string) *Server {
 	t.Helper()
 	b := s.Backup(t, settings...)
@@ -359,7 +362,7 @@ func (s *Server) Promote(t testing.TB) {
 	s.Exec(t, "postgres", "SELECT pg_promote()") // returns when the server is a primary
 }
 
-// waitAnswer waits until a query returns one row with the text want.
+// waitAnswer waits until a query returns exactly one row, whose first column is want.
 func (s *Server) waitAnswer(t testing.TB, want, query string) {
 	t.Helper()
 	Until(t, query+" returns "+want, func() error {
@@ -389,7 +392,7 @@ func (s *Server) WaitStreaming(t testing.TB, names ...string) {
 	}
 }
 
-// Backup copies the database of a running server into a new server that is not started.
+// Backup copies the data of a running server, and returns a new server for it that is not started.
 func (s *Server) Backup(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	b := prepare(t, settings)

@@ -20,8 +20,8 @@ const Base = "https://github.com/sluicedp/sluice/blob/main/docs/reference/errors
 // ContentType is the media type of a problem in JSON.
 const ContentType = "application/problem+json"
 
-// New returns a problem of a kind, with the status, exit code, title and hint of the kind. format
-// and args make its detail, as in [fmt.Sprintf].
+// New returns a problem of a kind, with the status, exit code, title and hint of the kind. Its
+// detail is the text that [fmt.Sprintf] makes of format and args.
 func New(kind, format string, args ...any) *api.Problem {
 	c := classOf(kind)
 	return &api.Problem{
@@ -136,8 +136,10 @@ func closedHint(state string) string {
 const truths = "truths"
 
 // Restore sets the error that a problem wraps, from its kinds and its data, after the problem was
-// read. The error joins the error type that has the data, if there is one, and the targets of the
-// kinds, so that [errors.Is] and [errors.As] find them. Restore changes p, and returns it.
+// read. If the data is that of an error type, such as [api.RefusedError], it wraps an error of this
+// type, and otherwise the target of its kind. It also wraps the targets of its other kinds. Then
+// [errors.Is] and [errors.As] find the same errors as before the problem was sent. Restore changes
+// p, and returns it.
 func Restore(p *api.Problem) *api.Problem {
 	var all []error
 	kinds := append([]string{p.Kind}, p.Also...)

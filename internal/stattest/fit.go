@@ -7,8 +7,9 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Cells checks each count against its probability with the exact binomial test. P is for all cells
-// together. It is best at finding faults in few cells.
+// Cells checks each count against its probability with the exact binomial test ([Share]). P is the
+// smallest probability of a cell times the number of cells (Bonferroni's bound), so it is for all
+// cells together. Cells is best at finding faults in few cells.
 func Cells[K comparable](counts map[K]int, law map[K]float64) Verdict {
 	n, invalid := total(counts, law)
 	if invalid != nil {
@@ -24,8 +25,9 @@ func Cells[K comparable](counts map[K]int, law map[K]float64) Verdict {
 	return worst
 }
 
-// total returns the sum of the counts. It returns a verdict if the law is invalid or an impossible
-// cell was counted.
+// total returns the sum n of the counts. It also returns a verdict, which the caller must return,
+// if the law is invalid or nothing was counted (P is NaN), or if an impossible cell was counted (P
+// is 0).
 func total[K comparable](counts map[K]int, law map[K]float64) (n int, invalid *Verdict) {
 	sum := 0.0
 	for _, p := range law {
@@ -46,8 +48,8 @@ func total[K comparable](counts map[K]int, law map[K]float64) (n int, invalid *V
 	return n, invalid
 }
 
-// rare is the expected count from which a cell is a class of its own. All other cells form one
-// class.
+// rare is the expected count from which a cell is a class of its own in [Fit]. All cells with a
+// smaller one form a single class.
 const rare = 25
 
 // Fit checks counts against a law as a whole, with the likelihood ratio: G = 2·Σ
@@ -80,7 +82,9 @@ func FitEach[S, K comparable](counts map[S]map[K]int, law func(sample S) map[K]f
 	return v
 }
 
-// likelihood returns the corrected likelihood ratio and its degrees of freedom.
+// likelihood returns the likelihood ratio G of a sample of n draws, divided by Williams's
+// correction 1 + (Σ 1/expected − 1/n)/(6·freedom), and its degrees of freedom: the number of
+// classes less one. For a single class both are 0.
 func likelihood[K comparable](counts map[K]int, law map[K]float64, n int) (ratio float64, freedom int) {
 	inverse, rareCount, rareExpected := 0.0, 0, 0.0
 	add := func(count int, expected float64) {

@@ -8,7 +8,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Normal checks a normal number by its distance from its mean and its standard deviation.
+// Normal checks a number that is normally distributed. off is its distance from the mean, and
+// deviation its standard deviation. P is for both sides.
 func Normal(off, deviation float64) Verdict {
 	v := Verdict{math.NaN(), fmt.Sprintf("off by %.4g, with a standard deviation of %.4g", off, deviation)}
 	if deviation > 0 {

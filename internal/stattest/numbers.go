@@ -14,7 +14,7 @@ import (
 const wide = 320
 
 // Number returns a number with the precision of tests. x is a float64, an int, an int64, a decimal
-// text or a *big.Float.
+// text or a *big.Float. It panics for anything else.
 func Number(x any) *big.Float {
 	f := new(big.Float).SetPrec(wide)
 	switch x := x.(type) {
@@ -61,7 +61,7 @@ func Near(got, want any, tolerance float64) bool {
 // WantNear fails the test if got is not within a relative tolerance of want.
 func WantNear(t *testing.T, name string, got, want any, tolerance float64) {
 	t.Helper()
-	if !Near(got, want, tolerance) { // a relative error is computed only where there is one
+	if !Near(got, want, tolerance) { // only now: the relative error of 0 from 0 is undefined
 		off := Quo(Sub(got, want), want)
 		t.Errorf("%s = %.20g, want %.20g (relative error %.3g)", name, Number(got), Number(want), off)
 	}
@@ -125,7 +125,7 @@ func Over(x, y *big.Rat) *big.Rat { return new(big.Rat).Quo(x, y) }
 // Integer returns a whole number as a fraction.
 func Integer(n int) *big.Rat { return big.NewRat(int64(n), 1) }
 
-// Fractions returns a row of probabilities.
+// Fractions returns the fractions that texts such as "1/3" represent.
 func Fractions(texts ...string) []*big.Rat {
 	var row []*big.Rat
 	for _, text := range texts {
@@ -143,7 +143,8 @@ func ParseRows(rows ...string) [][]*big.Rat {
 	return all
 }
 
-// Randomized returns the probabilities of randomized response of m values, by its definition.
+// Randomized returns the probabilities of randomized response of m values, by its definition: a row
+// for each true value, and in it the probability of each response. odds is e^ε.
 func Randomized(m int, odds *big.Rat) [][]*big.Rat {
 	rows := make([][]*big.Rat, m)
 	for x := range rows {
@@ -158,8 +159,10 @@ func Randomized(m int, odds *big.Rat) [][]*big.Rat {
 	return rows
 }
 
-// Unary returns the probabilities of optimized unary encoding of m values. Bit v of an output's
-// number is the bit of value v.
+// Unary returns the probabilities of optimized unary encoding of m values: a row for each true
+// value, and in it the probability of each of the 2^m rows of bits. Bit v of an output's number is
+// the bit of value v. odds is e^ε. The bit of the true value is 1 with probability 1/2, any other
+// bit with probability 1/(odds+1).
 func Unary(m int, odds *big.Rat) [][]*big.Rat {
 	seldom := Over(Integer(1), Plus(odds, Integer(1)))
 	rows := make([][]*big.Rat, m)
@@ -182,8 +185,8 @@ func Unary(m int, odds *big.Rat) [][]*big.Rat {
 	return rows
 }
 
-// RandomRows returns rows of random probabilities. None is 0, and none is more than 10 times
-// another of its row.
+// RandomRows returns a row of random probabilities for each input. None is 0, and none is more than
+// 10 times another of its row.
 func RandomRows(random *rand.Rand, inputs, outputs int) [][]*big.Rat {
 	rows := make([][]*big.Rat, inputs)
 	for x := range rows {
@@ -200,8 +203,9 @@ func RandomRows(random *rand.Rand, inputs, outputs int) [][]*big.Rat {
 	return rows
 }
 
-// LineLaws returns the laws at the positions from … to. Their prefix sums are those of the law at
-// position 0, moved by U.
+// LineLaws returns the laws at the positions from … to of a line of datasets. The prefix sums of
+// the law at position z are U^z of those of the given law, which is that at position 0 (Theorem 2
+// on datasets in docs/gradual.md). growth is e^ε.
 func LineLaws(growth *big.Rat, law []*big.Rat, from, to int) [][]*big.Rat {
 	var laws [][]*big.Rat
 	for z := from; z <= to; z++ {

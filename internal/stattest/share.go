@@ -9,7 +9,8 @@ import (
 )
 
 // Share checks the count of n independent trials, each counted with a probability between low and
-// high. It is the exact binomial test. With low = 0 or high = 1 it is one-sided.
+// high. It is the exact binomial test: P is the probability of a count that is as far off at the
+// nearest allowed probability, times 2 for the two sides. With low = 0 or high = 1 it is one-sided.
 func Share(count, n int, low, high float64) Verdict {
 	seen := fmt.Sprintf("%d of %d, expected %.6g", count, n, low*float64(n))
 	if low < high {
@@ -25,7 +26,7 @@ func Share(count, n int, low, high float64) Verdict {
 	if high < 1 {
 		sides++
 	}
-	few := AtLeast(n-count, n, 1-low)
+	few := AtLeast(n-count, n, 1-low) // the probability of at most count
 	many := AtLeast(count, n, high)
 	return Verdict{min(1, max(1, sides)*min(few, many)), seen}
 }
@@ -40,9 +41,10 @@ func AtLeast(k, n int, p float64) float64 {
 		return 0
 	case p >= 1:
 		return 1
-	case float64(k) <= p*float64(n): // the other tail is smaller
+	case float64(k) <= p*float64(n): // k is at most the mean: the probability of fewer than k is smaller
 		return 1 - AtLeast(n-k+1, n, 1-p)
 	}
+	// The terms are the probabilities of k, k+1, …, divided by that of k.
 	term, sum, odds := 1.0, 0.0, p/(1-p)
 	for i := k; i <= n && term > 1e-18*sum; i++ {
 		sum += term

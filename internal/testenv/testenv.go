@@ -9,8 +9,8 @@ import (
 )
 
 // Tests have three forms. The quick form runs with "go test ./..." and must find the faults that a
-// change causes. The deep form runs before a change lands. The long form takes hours and runs now
-// and then.
+// change causes. The deep form tries more cases, and runs before a change is merged. The long form
+// takes hours, and runs only on request.
 const (
 	deep     = "SLUICE_DEEP"     // if set in the environment, tests run in their deep form, as in .ci/run
 	long     = "SLUICE_LONG"     // if set in the environment, tests run in their long form
@@ -37,14 +37,14 @@ func Tries(quick, deep, long int) int {
 	return quick
 }
 
-// Short returns whether the quick form is to try even fewer cases: with -short, and under the race
-// detector. The race detector makes tests six to ten times as slow, and finds nothing in a test of
-// a single goroutine.
+// Short returns whether a test is to try even fewer cases than its form says: with -short, and
+// under the race detector. The race detector makes tests six to ten times as slow, and finds
+// nothing in a test of a single goroutine.
 func Short() bool { return Race == 1 || testing.Short() }
 
-// Step returns the step in which a test goes through similar cases: short if [Short], and else 1.
-// A test with a larger step varies the case at which it begins, so that over many places it meets
-// cases of each kind.
+// Step returns the step in which a test goes through a list of similar cases: short if [Short]
+// returns true, and else 1, which is every case. With a step above 1, the test should begin at a
+// different case in each list, so that over many lists it tries cases of each kind.
 func Step(short int) int {
 	if Short() {
 		return short
@@ -52,8 +52,9 @@ func Step(short int) int {
 	return 1
 }
 
-// Stride is [Step] for a test whose quick form has a step of quick, and whose deep form tries every
-// case.
+// Stride is [Step] for a test whose quick form does not try every case, either. It returns quick in
+// the quick form, and 1 in the deep and the long form. If [Short] returns true, it returns the
+// larger one of quick and short, in any form.
 func Stride(quick, short int) int {
 	if Short() {
 		return max(quick, short)

@@ -59,15 +59,14 @@ func (s RefusalSum) Compare(other RefusalSum) int {
 }
 
 // nearest describes for an error text what budgets and terms allow instead of a request at the
-// highest level. It returns "" if they allow nothing. It does not know whether the host has true
-// values for it.
-//
-// A budget from a server may have no levels.
+// highest level of the budget. It returns "" if they allow nothing, or if a budget from a server
+// has no levels. It does not know whether the host has true values for it.
 func (b *Budget) nearest() string {
 	if len(b.Levels) == 0 {
 		return ""
 	}
 	var options []string
+	// top is the requested level, and all the words that mean every object.
 	top, all := b.Levels[len(b.Levels)-1], ""
 	if b.Objects > 1 {
 		all = fmt.Sprintf(" for all %d", b.Objects)

@@ -21,9 +21,10 @@ type Channel struct {
 	Q float64 `json:"q,omitempty"`
 }
 
-// Channel returns the channel of the responses to a question at ε. The channel does not depend on
-// the lower levels of a chain. Channel returns [ErrInvalid] for ε = 0, and for a question with
-// fewer than two values.
+// Channel returns the channel of the responses to a question at ε. In direct encoding with m
+// values, P is e^ε/(e^ε + m − 1), and Q is 1/(e^ε + m − 1). In unary encoding, P is 1/2, and Q is
+// 1/(e^ε + 1). The channel does not depend on the lower levels of a chain. Channel returns
+// [ErrInvalid] for ε = 0, and for a question with fewer than two values.
 func (q Question) Channel(epsilon privacy.Epsilon) (Channel, error) {
 	c := Channel{Encoding: q.Encoding, Values: len(q.Values)}
 	if epsilon.IsZero() {
@@ -38,6 +39,8 @@ func (q Question) Channel(epsilon privacy.Epsilon) (Channel, error) {
 		// with two values.
 		m = 2
 	}
+	// The kernel from ε = 0 to ε is the distribution of a response that is drawn from the true
+	// value.
 	first, err := rrchain.NewKernel(m, privacy.Epsilon{}, epsilon)
 	if err != nil {
 		return c, fmt.Errorf("channel at ε=%s: %w: %w", epsilon, errs.ErrInvalid, err)

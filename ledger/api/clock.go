@@ -16,13 +16,15 @@ type ClockError struct {
 	Leap  time.Duration `json:"leap"`  // how far Clock may be after Last; see ledger.Options.ClockLeap
 }
 
+// Error returns the two times, and what to do.
 func (e *ClockError) Error() string {
 	return fmt.Sprintf("the clock is at %s, more than %[3]s after the last event of the log at %[2]s: "+
 		"set the clock right, or have an operator confirm it; nothing was changed",
 		e.Clock.Format(time.RFC3339), e.Last.Format(time.RFC3339), days(e.Leap))
 }
 
-// days formats a duration in days, if it is a whole number of days.
+// days formats a duration: as a number of days if it is a whole number of days, and otherwise like
+// [time.Duration.String].
 func days(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d%day != 0 {

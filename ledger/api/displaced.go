@@ -67,6 +67,7 @@ type DisplacedError struct {
 	Displaced []Displaced // at least one
 }
 
+// Error lists the first displaced levels, and says that the request must accept the loss.
 func (e *DisplacedError) Error() string {
 	rows := firstOf(e.Displaced, len(e.Displaced), func(one Displaced) string {
 		return fmt.Sprintf("%q at ε=%s of %d objects, for which a new buyer would pay %d minor units",

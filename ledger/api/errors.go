@@ -53,6 +53,7 @@ func (*KeyConflictError) Is(target error) bool {
 	return is
 }
 
+// Error returns the key and, if it is known, what differs.
 func (e *KeyConflictError) Error() string {
 	differs := ""
 	switch e.Field {
@@ -88,6 +89,9 @@ type RefusedError struct {
 	Instead *Budget
 }
 
+// Error returns the number of refused objects and the first refusals. If there are more refusals,
+// with different reasons, it also counts the reasons. At the end it says what the same objects
+// could answer instead.
 func (e *RefusedError) Error() string {
 	all, what, counts, instead := len(e.Refused)+e.Unlisted, "objects", "", ""
 	if all == 1 {
@@ -112,7 +116,7 @@ func (e *RefusedError) Error() string {
 const shown = 3
 
 // firstOf returns the texts of the first items of a list, and how many more items there are. all is
-// the number of items in all.
+// the number of items, which may be larger than the list.
 func firstOf[T any](list []T, all int, text func(T) string) string {
 	var texts []string
 	for _, one := range list[:min(shown, len(list))] {
@@ -124,7 +128,7 @@ func firstOf[T any](list []T, all int, text func(T) string) string {
 	return strings.Join(texts, "; ")
 }
 
-// sums returns Sums. If Sums is not set, it counts the listed refusals.
+// sums returns e.Sums. If it is nil, sums counts the listed refusals.
 func (e *RefusedError) sums() []RefusalSum {
 	if e.Sums == nil {
 		return e.SumsWith(e.Refused...)
@@ -132,8 +136,8 @@ func (e *RefusedError) sums() []RefusalSum {
 	return e.Sums
 }
 
-// SumsWith returns Sums with more refusals counted, the most frequent reason first. It does not
-// change Sums, and does not set From.
+// SumsWith returns Sums with more refusals counted, the most frequent reason first. Largest becomes
+// the smallest of its values for a reason. SumsWith does not change Sums, and does not set From.
 func (e *RefusedError) SumsWith(more ...Refusal) []RefusalSum {
 	sums := slices.Clone(e.Sums)
 	for _, r := range more {
@@ -266,6 +270,8 @@ type QuoteError struct {
 	Remedy string
 }
 
+// Error returns the price and the limit if a higher limit would help. Otherwise it returns what the
+// order is now.
 func (e *QuoteError) Error() string {
 	since := ""
 	if e.TermsChanged {

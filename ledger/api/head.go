@@ -22,6 +22,8 @@ type RollbackError struct {
 	Ledger Head
 }
 
+// Error returns which of the three cases it is: another log, a log with fewer events, or other
+// events.
 func (e *RollbackError) Error() string {
 	switch at, has := e.Checkpoint, e.Ledger; {
 	case at.Origin != has.Origin:

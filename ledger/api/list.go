@@ -40,6 +40,7 @@ func (l *List[T]) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &all); err != nil {
 		return err
 	}
+	// JSON [] decodes to an empty slice that is not nil.
 	if *l = all; len(all) == 0 {
 		*l = nil
 	}

@@ -34,7 +34,7 @@ func (m *Mechanism) UnmarshalJSON(data []byte) error {
 	if len(data) > wire.MaxMechanism {
 		return errs.Invalid("the mechanism has %d bytes of JSON: at most %d are possible", len(data), wire.MaxMechanism)
 	}
-	type plain Mechanism
+	type plain Mechanism // without methods, so that json.Unmarshal does not call this one
 	var in plain
 	if err := json.Unmarshal(data, &in); err != nil {
 		return fmt.Errorf("%w: mechanism: %w", errs.ErrInvalid, err)

@@ -32,6 +32,7 @@ type NameError struct {
 	Fault  string `json:"fault"`  // describes what is at Offset
 }
 
+// Error returns the name with escapes, because the character may be invisible.
 func (e *NameError) Error() string {
 	return fmt.Sprintf("%v: the %s %+q has %s (byte %d)", errs.ErrInvalid, e.What, e.Name, e.Fault, e.Offset)
 }

@@ -97,6 +97,7 @@ type GoneError struct {
 	Expected int `json:"expected"` // ReconcileRequest.Gone
 }
 
+// Error returns the numbers of objects, and what to do.
 func (e *GoneError) Error() string {
 	const text = "%d of %d objects have no row in the table, %d were expected: " +
 		"to withdraw them, set Gone to their number"

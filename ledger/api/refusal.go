@@ -118,7 +118,8 @@ func (r Refusal) String() string {
 	}
 }
 
-// help returns what helps, and the largest ε that would not be refused.
+// help returns what helps, as in "waiting helps", and the largest ε that would not be refused, if
+// there is one.
 func (r Refusal) help() string {
 	if r.Largest.IsZero() {
 		return r.Remedy + " helps"

@@ -27,6 +27,7 @@ func (*ReservationError) Is(target error) bool {
 	return is
 }
 
+// Error returns the state of the reservation, with its sale or its end.
 func (e *ReservationError) Error() string {
 	text := fmt.Sprintf("reservation %d: not open: %s", e.Number, e.State)
 	switch e.State {

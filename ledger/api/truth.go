@@ -39,6 +39,7 @@ func TruthOf(value string) TruthFunc {
 				len(objects))
 		}
 		called := named{question, objects[0]}
+		// The first call sets the object and question; every later call must be for the same.
 		if !first.CompareAndSwap(nil, &called) && *first.Load() != called {
 			return nil, fmt.Errorf("%w: TruthOf was called before for another object or question: "+
 				"make one for each, or use a TruthFunc that returns the value of each", errs.ErrTruthSource)

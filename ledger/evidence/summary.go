@@ -278,6 +278,7 @@ func (s *summary) enroll(c *event.Enrolled, number uint64) {
 	} else if s.withdrawn <= ch.enrolled || ch.policy != c.Policy { // not withdrawn since, or another policy
 		s.fault("the object is already enrolled in question %q, or was under another policy", s.name(c.Question))
 	}
+	// the cap is 0 until the first event that sets it
 	if !s.account.Cap.IsZero() && s.account.Cap != c.Cap {
 		s.fault("the object's cap was ε=%s, and is ε=%s without a change of terms", s.account.Cap, c.Cap)
 	}
@@ -300,8 +301,8 @@ func (s *summary) chain(question uint32) *chainSummary {
 }
 
 // respond adds a response at an ε to a chain, and to the list of responses. ev is the event that
-// records it. It records a fault if a response at that level could not have been made by that
-// method.
+// records it. It records a fault if ε is 0 or already a level of the chain, or if the method does
+// not fit the place of ε among the levels.
 func (s *summary) respond(question uint32, epsilon privacy.Epsilon, r event.Response, ev event.Event) {
 	ch := s.chain(question)
 	if _, recorded := ch.levels[epsilon]; recorded || epsilon.IsZero() || r.Method != ch.method(epsilon) {

@@ -222,9 +222,9 @@ func unreachable(ctx context.Context, err error) error {
 	return problem.New(problem.Unreachable, "no answer from the server: %v", err)
 }
 
-// problemOf returns the problem in a server's answer as an error. If the answer is too long, or is
-// not a problem, it returns a problem of the kind "unreachable" or, if ctx has ended, the error of
-// ctx.
+// problemOf returns the problem in a server's answer as an error. An answer that is too long, or is
+// not a problem, results in a problem of the kind "unreachable". If ctx has ended, the result for
+// an answer that is not a problem is the error of ctx.
 func problemOf(ctx context.Context, response *http.Response) error {
 	media, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	p := &api.Problem{}

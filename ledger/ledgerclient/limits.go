@@ -24,8 +24,9 @@ const (
 )
 
 // limitOf returns the maximum number of bytes of the answer or problem for a request. in is the
-// body of the request, or nil, and out a pointer for the decoded answer. An answer may list each
-// object that the request names, or any number of objects if the request is also about others.
+// body of the request, or nil. out is a pointer for the decoded answer. An answer may list each
+// object that the request names. If the request is also about other objects, the answer may list
+// any number of objects.
 func limitOf(in, out any) int64 {
 	switch out.(type) {
 	case *api.Budget:

@@ -156,8 +156,8 @@ func follow(in *bufio.Reader, alive func(), each func(event.Event) bool) error {
 const maxItems = 1000
 
 // part reads a page of a list: at most limit items after the cursor after, "" for the beginning. It
-// returns the cursor of the next page, which is "" at the end of the list. of has the other
-// parameters of the query, or is nil; part adds to it.
+// returns the cursor of the next page, which is "" at the end of the list. The parameter of has the
+// other parameters of the query, or is nil; part adds to it.
 func part[T any](
 	ctx context.Context, c *Client, path string, of url.Values, after string, limit int,
 ) (found []T, next string, err error) {
@@ -179,8 +179,8 @@ func part[T any](
 	return out.Items, out.Next, err
 }
 
-// numberedPart is part for a list of numbered items, whose cursors are numbers: 0 is the beginning
-// of the list as after, and its end as next.
+// numberedPart is part for a list whose cursors are numbers. As after, 0 is the beginning of the
+// list. As next, 0 is its end.
 func numberedPart[T any](
 	ctx context.Context, c *Client, path string, query url.Values, after uint64, limit int,
 ) (found []T, next uint64, err error) {

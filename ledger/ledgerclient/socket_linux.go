@@ -42,8 +42,9 @@ func checkServer(c net.Conn, path string) error {
 func runsAsTrusted(uid uint32) bool { return uid == 0 || uid == uint32(os.Geteuid()) }
 
 // checkOnlyWriters returns an error if users other than uid, root and this user can write to a
-// directory on the way to path, with and without its symbolic links followed. Only users who can
-// write to such a directory can put another socket in place of the one at path.
+// directory on the way to path. It checks the directories of the path as it is, and those of the
+// path after its symbolic links. Only users who can write to one of them can put another socket in
+// place of the one at path.
 func checkOnlyWriters(uid uint32, path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {

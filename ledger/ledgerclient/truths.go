@@ -23,9 +23,11 @@ type truthRequest struct {
 }
 
 // run sends the request first without values. Each time the server asks for values, run calls the
-// source for them, and sends the request again with the values of all rounds, or of the last
-// r.keep rounds. It returns the first result of send that asks for no values, nil or an error. It
-// also returns an error if there is no source, if the source fails, or if the server asks only for
+// source for them, and sends the request again. It then sends the values of all rounds so far, or
+// of the last r.keep rounds.
+//
+// run returns the first result of send that asks for no values: nil or an error. It also returns an
+// error if there is no source, or if the source fails. The same is true if the server asks only for
 // values that were just sent.
 func (r truthRequest) run(ctx context.Context) error {
 	var rounds []map[string]httpapi.Truths
@@ -128,9 +130,9 @@ func sendable(value string) string {
 	return "\x00"
 }
 
-// draw sends a request with an idempotency key about one question, again and again until it has
-// the true values that it needs (see truthRequest). in returns the body of the request with the
-// given true values. draw returns the decoded answer.
+// draw sends a request with an idempotency key about one question. It repeats the request until the
+// server has the true values that it needs (see truthRequest). The function in returns the body of
+// the request with the given true values. draw returns the decoded answer.
 func draw[Out any](
 	ctx context.Context, c *Client, path, key string, truth api.TruthFunc, in func(httpapi.Truths) any,
 ) (out Out, err error) {

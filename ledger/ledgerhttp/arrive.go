@@ -15,8 +15,10 @@ const firstBody = 4 << 10
 
 // receive reads the body of a request into c.raw. While the body arrives, the request counts as
 // arriving and not as running. The client must send as fast as [Limits] require. The size of the
-// buffer counts against Limits.Memory until [call.forgetBody] releases it. The result is a problem
-// if a limit is reached, the body is too large, or it ends or is late before all of it has arrived.
+// buffer counts against Limits.Memory until [call.forgetBody] releases it.
+//
+// The result is a problem if a limit is reached, or if the body is too large. It is also a problem
+// if the body ends, or is late, before all of it has arrived.
 func (c *call) receive() error {
 	leaveArriving, err := c.handler.gates.arriving.enter(c.holder)
 	if err != nil {

@@ -34,8 +34,9 @@ type group struct {
 	waiting [waitingStates]queue.List // by state, of *boundConn; the front has waited longest
 }
 
-// next returns the connection to close when a slot is needed: of those in the first state in which
-// any connection waits, the one that has waited longest. It returns nil if none is waiting.
+// next returns the connection to close when a slot is needed, or nil if no connection is waiting.
+// It takes the first state in which any connection waits, and of this state the connection that has
+// waited longest.
 func (g *group) next() *boundConn {
 	for state := range waitingStates {
 		if first := g.waiting[state].Front(); first != nil {
@@ -124,9 +125,9 @@ type boundConn struct {
 	stop      func() bool  // stops the timer of an unproven connection; does nothing after that
 }
 
-// addressOf returns the key by which connections are counted: an IPv4 address, or the /64 network
-// of an IPv6 address, because one client can own all addresses of a /64. It returns false for a
-// connection without an IP address.
+// addressOf returns the key by which connections are counted. That is an IPv4 address, or the /64
+// network of an IPv6 address, because one client can own all addresses of a /64. It returns false
+// for a connection without an IP address.
 func addressOf(c net.Conn) (netip.Prefix, bool) {
 	tcp, is := c.RemoteAddr().(*net.TCPAddr)
 	if !is {

@@ -200,9 +200,9 @@ func (h *Handler) guarded(r *route) http.Handler {
 	})
 }
 
-// logRequest writes the log line of a request. Lines of requests without a valid token, whose role
-// is "", are rate-limited, because any client can send such requests. "unlogged" is the number of
-// lines suppressed since the last such line.
+// logRequest writes the log line of a request. A request without a valid token has the role "". Its
+// line is rate-limited, because any client can send such requests. The field "unlogged" is the
+// number of lines suppressed since the last such line.
 func (h *Handler) logRequest(c *call, took time.Duration) {
 	line := h.options.Logger.Info().Str("route", c.route.id)
 	if c.holder.Role == "" {
@@ -227,9 +227,9 @@ func (h *Handler) hasRole(holder Holder) bool {
 }
 
 // admit returns the caller of a request. It returns an error, and the zero Holder, if the caller is
-// unknown. It returns an error, and the caller, if the caller has too many connections or may not
-// use the route. Unless the caller is unknown or has too many connections, admit lets the
-// connection stay open after the answer.
+// unknown. It returns an error, and the caller, if the caller has too many connections, or may not
+// use the route. For a caller that is known and has not too many connections, the connection stays
+// open after the answer.
 func (h *Handler) admit(r *route, request *http.Request, out *writer) (Holder, error) {
 	holder, known := h.options.Gate(request)
 	if !known || !h.hasRole(holder) {
@@ -280,7 +280,8 @@ func (h *Handler) runSafely(c *call) (err error) {
 }
 
 // run executes a call and sends its result. If the call fails, it returns the problem to answer
-// with, completed by what only the call knows: needed true values, the key, and the leader.
+// with. It adds to the problem what only the call knows: the needed true values, the key as the
+// caller sent it, and the leader.
 func (c *call) run() error {
 	ctx, cancel := c.bounded()
 	defer cancel()
@@ -320,10 +321,10 @@ func (c *call) checkHasEvents(events uint64) error {
 	return err
 }
 
-// bounded returns the context of a call, and a function that the caller must call at the end. A
-// call of a long route (route.isLong) runs until the handler ends streams, or until the gate no
-// longer admits the caller, which is then the cause of the context's end. Any other call ends after
-// Limits.Time.
+// bounded returns the context of a call, and a function that the caller must call at the end. The
+// context of a long route (route.isLong) ends when the handler ends streams. It also ends when the
+// gate no longer admits the caller; its cause is then the error of permitted. The context of any
+// other call ends after Limits.Time.
 func (c *call) bounded() (context.Context, context.CancelFunc) {
 	if !c.route.isLong {
 		return context.WithTimeout(c.ctx(), c.handler.limits.Time)

@@ -78,11 +78,11 @@ const (
 
 // namespaced returns the idempotency key under which the ledger records a request of this holder
 // with the given key. Each buyer and each person has a namespace of keys, and so has each other
-// role. All tokens of a namespace share it, so that a request can be repeated with another token.
-// The operator is the host itself, and uses the ledger's own keys.
+// role. All tokens with the same namespace share it, so that a request can be repeated with another
+// token. The operator is the host itself, and uses the ledger's own keys.
 //
-// It returns an error if the key is not a valid name, or if an operator's key begins with a prefix
-// that is reserved for desks.
+// It returns an error if the key is not a valid name. It also returns an error if an operator's key
+// begins with a prefix that is reserved for desks.
 func (h Holder) namespaced(key string) (string, error) {
 	if err := ledger.CheckName("idempotency key", key); err != nil {
 		return "", err

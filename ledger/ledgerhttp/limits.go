@@ -190,10 +190,10 @@ func (q *quota) enter(by Holder) (leave func(), err error) {
 	return h.release, h.grow(1)
 }
 
-// bound returns how many units are free on the side of a caller, and how many units the principal
-// of the caller may have in all, with those that it takes now. The second number is q.perPrincipal
-// or, for a caller that is neither an operator nor metrics, free if that is less. So a principal
-// that takes single units leaves some for others. The caller of bound holds q.mu.
+// bound returns free, the number of free units on the side of a caller. each is how many units the
+// principal of the caller may have in all, with those that it takes now. It is q.perPrincipal or,
+// for a caller that is neither an operator nor metrics, free if that is less. So a principal that
+// takes single units leaves some for others. The caller of bound holds q.mu.
 func (q *quota) bound(by Holder) (free, each int) {
 	side := sideOf(by.Role)
 	switch free = q.perSide - q.sides[side]; side {
@@ -212,8 +212,8 @@ type quotaShare struct {
 	n     int
 }
 
-// grow takes n more units. If fewer than n are free, or the principal would then have more units of
-// the quota than it may, it takes none, and returns an error.
+// grow takes n more units. It takes none, and returns an error, if fewer than n are free. The same
+// is true if the principal would then have more units of the quota than it may.
 func (s *quotaShare) grow(n int) error {
 	q, p := s.quota, s.by.principal()
 	q.mu.Lock()

@@ -100,9 +100,9 @@ func (c *call) page() (page, error) {
 	return p, nil
 }
 
-// allItems yields the items of a list from p on. It reads them in parts of at most streamLimit
-// items or, if the request has a limit, of at most what is left of the limit. It stops after the
-// limit, or at the end of the list. If read fails, it yields the error, and stops.
+// allItems yields the items of a list from p on. It stops after the limit of the request, or at the
+// end of the list. If read fails, it yields the error, and stops. It reads the list in parts of at
+// most streamLimit items. If the request has a limit, a part has at most what is left of the limit.
 func allItems[Item any](c *call, p page, read read[Item]) iter.Seq2[any, error] {
 	left, bounded := p.limit, c.text("limit") != ""
 	return func(yield func(any, error) bool) {
@@ -136,8 +136,8 @@ func accepts(r *http.Request, media string) bool {
 	return strings.Contains(strings.Join(r.Header.Values("Accept"), ","), media)
 }
 
-// forRequest returns the route as it applies to a request. That is r itself or, if r is a list and
-// the request asks for it as a stream, a copy of r that has no time limit.
+// forRequest returns the route as it applies to a request. If r is a list and the request asks for
+// it as a stream, that is a copy of r that has no time limit. Otherwise it is r itself.
 func (r *route) forRequest(request *http.Request) *route {
 	asks := func(media string) bool { return accepts(request, media) }
 	if r.item == nil || !slices.ContainsFunc(r.media[1:], asks) { // all media types but the first are streams

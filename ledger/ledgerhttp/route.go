@@ -92,7 +92,8 @@ func (c *call) pathNumber(name string) (uint64, error) {
 }
 
 // get returns a GET route with one JSON result. id is the operationId in the API document, and
-// summary what the route does. roles may use it, and serve executes a request.
+// summary says what the route does. Callers with one of the roles may use it. serve executes a
+// request.
 func get[Out any](
 	id, path, summary string, roles []string, params []param, serve func(c *call) (Out, error),
 ) route {

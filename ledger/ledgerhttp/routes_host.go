@@ -26,7 +26,7 @@ func questions(c *call) (httpapi.Questions, error) {
 }
 
 // health returns the health of the ledger. For a ledger that has stopped it returns the state of
-// the host, and the reason as a part of the result instead of as an error.
+// the host, with the reason in the field Stopped, and no error.
 func health(c *call) (httpapi.Health, error) {
 	h, err := c.ledger().Health(c.ctx())
 	out := httpapi.Health{Health: h}
@@ -85,9 +85,9 @@ func changeTerms(c *call, in httpapi.NewTerms) (done api.ChangeTermsResult, err 
 	return c.ledger().ChangeTerms(c.ctx(), r)
 }
 
-// reconcile makes the ledger match the table of the request. If the request has the expected result
-// of a dry run, and the planned changes differ from it, nothing is done, and the error is a problem
-// of the kind "changed".
+// reconcile makes the ledger match the table of the request. The request may have the expected
+// result of a dry run. If the planned changes differ from it, nothing is done, and the error is a
+// problem of the kind "changed".
 func reconcile(c *call, in httpapi.Reconcile) (api.ReconcileResult, error) {
 	r := in.ReconcileRequest
 	r.Members = func(yield func(api.Member, error) bool) {
@@ -110,8 +110,8 @@ func reconcile(c *call, in httpapi.Reconcile) (api.ReconcileResult, error) {
 }
 
 // release returns the response of one object. The ledger accepts either a true value or a source of
-// it. So the ledger gets a source only if the request has no true value of the object, or has "",
-// which means that the object has no value.
+// it, not both. It gets a source only if the request has no true value of the object, or has "".
+// The value "" means that the object has no value.
 func release(c *call, in httpapi.Release) (api.Response, error) {
 	r := in.ReleaseRequest
 	r.Key, r.TrueValue = c.key, in.Truths[in.Object]
@@ -160,6 +160,7 @@ func (c *call) answerRequest(in httpapi.PanelQuery) api.AnswerRequest {
 	return r
 }
 
+// answer returns the answer to a panel query.
 func answer(c *call, in httpapi.PanelQuery) (httpapi.Answered, error) {
 	done, err := c.ledger().Answer(c.ctx(), c.answerRequest(in))
 	return httpapi.Answered{AnswerResult: done, HostDetails: c.hostDetails(done.TruthChanged, done.TruthInvalid)}, err

@@ -42,9 +42,9 @@ func events(r route) route {
 	return r
 }
 
-// firstEvent returns the number of the first event of a stream: the one after the last event that
-// the client has received, or else the parameter "from". It returns a problem for any other
-// parameter, because a stream has no filters.
+// firstEvent returns the number of the first event of a stream. That is the one after the last
+// event that the client has received or, without the header lastEvent, the parameter "from". It
+// returns a problem for any other parameter, because a stream has no filters.
 func (c *call) firstEvent() (uint64, error) {
 	for name := range c.params {
 		if name != "from" {
@@ -173,9 +173,9 @@ func (c *call) eventsOf(p page) (r eventRange, err error) {
 	return r, nil
 }
 
-// firstAt returns the number of the first event at the given time or later, of the first so many
-// events, or events+1 if there is none. It uses a binary search, because times never decrease. If
-// an event cannot be read, it returns the error, and the number means nothing.
+// firstAt returns the number of the first event at the given time or later. It searches events 1 to
+// events, and returns events+1 if all of them are earlier. It uses a binary search, because times
+// never decrease. If an event cannot be read, it returns the error, and the number means nothing.
 func (c *call) firstAt(at time.Time, events uint64) (uint64, error) {
 	var failed error
 	found := sort.Search(int(events), func(i int) bool {
@@ -191,10 +191,10 @@ func (c *call) firstAt(at time.Time, events uint64) (uint64, error) {
 	return uint64(found) + 1, failed
 }
 
-// readEvents returns a page of the log: the events that pass the filter, and the cursor at which
-// the next page continues, or "" at the end of the list. It reads the range in blocks, from its end
-// if the newest events are first. After maxEvents events it returns the events found so far, which
-// may be fewer than the limit.
+// readEvents returns a page of the log: the events that pass the filter. next is the cursor at
+// which the next page continues, or "" at the end of the list. It reads the range in blocks, from
+// its end if the newest events are first. After maxEvents events it returns the events found so
+// far, which may be fewer than the limit.
 func readEvents(c *call, p page) (found []event.Event, next string, err error) {
 	r, err := c.eventsOf(p)
 	if err != nil {

@@ -63,8 +63,8 @@ func openTokens(path string, fault func(error)) (*tokens, error) {
 }
 
 // admit returns the holder of the bearer token of a request. It returns false if the request does
-// not have exactly one bearer token, if the file does not have this token, or if the file cannot be
-// read. It reports each new error of reading the file to fault.
+// not have exactly one bearer token, or if the file does not have this token. While the file cannot
+// be read, it returns false for every request, and reports each new error to fault.
 func (t *tokens) admit(r *http.Request) (Holder, bool) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || len(r.Header.Values("Authorization")) != 1 {

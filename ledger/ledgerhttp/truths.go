@@ -28,7 +28,7 @@ func (c *call) truths(given httpapi.Truths) *truthSource {
 }
 
 // truthsOf returns the provider of true values for a request about several questions, and stores it
-// in c. given has the true values in the body, by question. Before the host's source is called, the
+// in c. given is the true values in the body, by question. Before the host's source is called, the
 // request releases its slot for large requests, because the source may be slow.
 func (c *call) truthsOf(given map[string]httpapi.Truths) *truthSource {
 	c.truthSource = &truthSource{given: given, source: c.handler.options.Truth, beforeCall: c.releaseSlot}

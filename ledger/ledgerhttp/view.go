@@ -59,10 +59,10 @@ func (c *call) numberOf(number uint64) (uint64, error) {
 	return c.ledger().OrderOf(c.ctx(), c.holder.Whom, number)
 }
 
-// unknown replaces an [api.ErrUnknown] about a sale or reservation by one with the number that the
-// caller gave, because the ledger's text may contain its own number. A buyer gets the same error if
-// the number is another buyer's, is of the other kind, or does not exist. Any other error, and nil,
-// is returned as it is.
+// unknown replaces the error for a sale or reservation that was not found, [api.ErrUnknown]. The
+// ledger's text may contain its own number; the new one has the number that the caller gave. A
+// buyer gets the same error if the number is another buyer's, is of the other kind, or does not
+// exist. Any other error, and nil, is returned as it is.
 func unknown(kind string, number uint64, err error) error {
 	if errors.Is(err, api.ErrUnknown) {
 		return fmt.Errorf("%s %d: %w", kind, number, api.ErrUnknown)

@@ -94,9 +94,10 @@ func (c *call) compute() (any, error) {
 	return c.route.serve(c)
 }
 
-// computeLarge runs a call that is estimated to read so many records, after taking them from the
-// bucket and waiting for a slot. It returns an error if the bucket has too few, if too many
-// requests of the principal wait, or if the context ends before the call has a slot.
+// computeLarge runs a call that is estimated to read so many records. It first takes them from the
+// bucket, and waits for a slot. It returns an error if the bucket has too few, or if too many
+// requests of the principal wait. It also returns an error if the context ends before the call has
+// a slot.
 func (c *call) computeLarge(records int64) (result any, err error) {
 	if err := c.takeRecords(records); err != nil {
 		return nil, err
@@ -142,10 +143,11 @@ func (c *call) releaseSlot() {
 	}
 }
 
-// estimatedRecords estimates the number of records that a request reads, from its body: recordsEach
-// for each object that it names, and for each chain of the ledger if it is about objects that it
-// does not name. For a capture it is recordsEach for each object of the reservation. It returns 0
-// if the request has no body, or a body about no panel.
+// estimatedRecords estimates the number of records that a request reads, from its body. The
+// estimate is recordsEach for each object that the request names. If the request is also about
+// objects that it does not name, it adds recordsEach for each chain of the ledger. For a capture it
+// counts the objects of the reservation. It returns 0 if the request has no body, or a body about
+// no panel.
 func (c *call) estimatedRecords() int64 {
 	if _, captures := c.body.(*httpapi.Capture); captures {
 		return recordsEach * c.reserved()

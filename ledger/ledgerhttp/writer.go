@@ -30,6 +30,8 @@ type writer struct {
 	isBroken bool         // the answer is incomplete
 }
 
+// newWriter returns a writer of an answer. Its reader has the time Limits.Write at first. The
+// writer has sent nothing, and set no deadline.
 func newWriter(w http.ResponseWriter, l Limits) *writer {
 	return &writer{
 		ResponseWriter: w, control: http.NewResponseController(w),
@@ -186,9 +188,9 @@ func encoded(value any) ([]byte, error) {
 }
 
 // sendLines sends the items of a list, one per line. The last line says that the list is complete,
-// or has the problem that ended it. The problem is an error of items, or that the gate no longer
-// admits the caller. sendLines returns such an error only if nothing was sent yet, and otherwise
-// only errors of sending.
+// or has the problem that ended it. Such a problem is an error of items, or that the gate no longer
+// admits the caller. If nothing was sent yet, sendLines returns the error instead. It also returns
+// errors of sending.
 func (c *call) sendLines(ctx context.Context, w *writer, items iter.Seq2[any, error]) error {
 	w.Header().Set("Content-Type", httpapi.Lines)
 	out, n := bufio.NewWriterSize(w, partSize), 0

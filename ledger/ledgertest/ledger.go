@@ -33,7 +33,8 @@ func New(t testing.TB) *Ledger {
 	return With(t, Settings{})
 }
 
-// With is [New] with settings.
+// With returns a new, empty ledger with the given settings, or fails the test. The ledger is closed
+// when the test ends.
 func With(t testing.TB, s Settings) *Ledger {
 	t.Helper()
 	s.Origin = s.Origin.withDefaults()
@@ -82,7 +83,7 @@ type Origin struct {
 	LogKey   string    // the verifier key of the log; "" for none
 }
 
-// withDefaults returns the origin with defaults filled in.
+// withDefaults returns the origin with a value in place of each zero field that has a default.
 func (o Origin) withDefaults() Origin {
 	if o.Created.IsZero() {
 		o.Created = Begin()

@@ -69,8 +69,8 @@ func (o Origin) create(path string, s kv.Store) error {
 	return ledger.Create(ctx, path, ledger.CreateOptions{Currency: o.Currency, LogKey: o.LogKey})
 }
 
-// withBackend returns a context by which [ledger.Create] and [ledger.Open] use a backend in place
-// of a file and random draws, for the fields of it that are set.
+// withBackend returns a context by which [ledger.Create] and [ledger.Open] use a backend. The
+// fields of it that are set replace the file, the time of creation, and the random draws.
 func withBackend(b request.Backend) context.Context {
 	return request.WithBackend(context.Background(), b)
 }

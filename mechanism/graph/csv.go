@@ -259,10 +259,10 @@ func openCSV(r io.Reader, name string, known map[string]int, columns ...string) 
 	return f, nil
 }
 
-// titles returns the columns of the header for an error: the first 20, and 40 bytes of each. It
-// returns "" if the header may be a row of data, in a file without a header, because an error must
-// not contain a cell of a file. It reads further rows to decide this, so the file cannot be used
-// after that.
+// titles returns the columns of the header for an error: the first 20, and 40 bytes of each. A file
+// without a header has data in its first row, and an error must not contain a cell of a file. So
+// titles returns "" if the header may be data. It reads further rows to decide this, so the file
+// cannot be used after that.
 func (f *csvFile) titles(known map[string]int) string {
 	const most, longest = 20, 40
 	header := slices.Clone(f.row) // the memory of the row is reused
@@ -280,8 +280,8 @@ func (f *csvFile) titles(known map[string]int) string {
 }
 
 // mayBeData returns true if the header, the first row, may be a row of data. This is so if it has a
-// number, a text that cannot be a title, the id of a vertex, or a cell that is also in one of the
-// next 1,000 rows, in any column.
+// number, the id of a vertex, or a text that cannot be a title. It is also so if one of its cells
+// is in one of the next 1,000 rows too, in any column.
 func (f *csvFile) mayBeData(header []string, known map[string]int) bool {
 	for _, title := range header {
 		_, err := strconv.ParseFloat(title, 64)

@@ -17,6 +17,8 @@ type InputError struct {
 	Reason string // what is wrong there
 }
 
+// Error returns the place and the reason. For a file, it names the line, but no id, because an id
+// is from the file.
 func (e *InputError) Error() string {
 	where := ""
 	if e.Line > 0 {
@@ -52,6 +54,8 @@ type ConflictError struct {
 	Missing bool  // From and To are neighbours of different colours, and neither has a law
 }
 
+// Error describes one of the three conflicts: a boundary without laws, laws that exclude each other
+// only together, or two vertices.
 func (e *ConflictError) Error() string {
 	switch {
 	case e.Missing:

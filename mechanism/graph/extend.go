@@ -35,13 +35,13 @@ func (p Problem) extend() (Table, error) {
 	return t, nil
 }
 
-// sweep computes the minimum that [Problem.Solve] describes. The label of a vertex is its largest
-// possible chance of its true answer (the type [chance]). This is a shortest-path problem in which
-// a step maps a chance to its [Privacy.Upper]. This map is the same increasing function on all
-// edges, and does not decrease a chance. So labels are removed in non-decreasing order, and new
-// ones are added in non-decreasing order too. They form a queue as in a breadth-first search, and
-// the first label of a vertex is its smallest. Only the given vertices must be sorted and merged
-// in.
+// sweep computes the minimum that [Problem.Solve] describes, for one colour after the other. A
+// label is the largest [chance] of the true answer at a vertex that one path from a given vertex
+// allows. The search for the smallest labels is a shortest-path problem in which a step maps a
+// chance to its [Privacy.Upper]. This map is the same increasing function on all edges, and does
+// not decrease a chance. So labels are removed in non-decreasing order, and new ones are added in
+// non-decreasing order too. They form a queue as in a breadth-first search, and the first label of
+// a vertex is its smallest. Only the given vertices must be sorted and merged in.
 //
 // A sweep stops at given vertices, and compares. This is sufficient for two reasons. If no label is
 // below a given chance, no path through that vertex leads to a smaller label than the vertex

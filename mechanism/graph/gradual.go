@@ -242,9 +242,9 @@ func (p *pairs) game(multipliers []*big.Rat) *NotGradualError {
 // with another number of vertices.
 //
 // It also returns privacy.ErrInvalid if the vertices times the outputs are more than 4,000, which
-// is the limit of [Gradual]. The same holds if the bits of numerator and denominator of growth,
-// times the largest distance from the boundary, are more than 65,536, because numbers grow with
-// both.
+// is the limit of [Gradual]. Numbers grow with the length of growth and with the distance from the
+// boundary. So it also returns this error if the bits of numerator and denominator of growth, times
+// the largest distance, are more than 65,536.
 func (g *Graph) RationalLaws(p *Preferences, growth *big.Rat) ([][]*big.Rat, error) {
 	if growth == nil || growth.Cmp(big.NewRat(1, 1)) <= 0 {
 		return nil, invalid("e^ε is missing or not above 1")

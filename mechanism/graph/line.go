@@ -161,7 +161,8 @@ func (l *line) walk(steps int) {
 		l.law[turning] = risen + grown(max(held-below-cut, 0), -l.dp.Epsilon, 1)
 		turning = largest(l.law)
 	}
-	// The rounding error is added to the turning output, where it is relatively smallest.
+	// The law must sum to 1. The rounding error is added to the turning output or, after a single
+	// step, to the largest one, where it is relatively smallest.
 	l.law[turning] = 0
 	l.law[turning] = max(0, 1-sum(l.law))
 }

@@ -18,7 +18,7 @@ func newMatrix(rows, columns int) [][]float64 {
 	return m
 }
 
-// dot returns Σ a_i·b_i. b may be longer than a.
+// dot returns Σ a_i·b_i.
 func dot(a, b []float64) (sum float64) {
 	for i := range a {
 		sum += a[i] * b[i]

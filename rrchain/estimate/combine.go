@@ -131,9 +131,10 @@ const mostBounds = 16
 //
 // If all levels have the same shares, as pooling assumes, there is one bound, and it is exact.
 // Otherwise the variance also depends on how the objects with the value are distributed over the
-// levels. It is at most the maximum of Σ weight·(a + b·s) over all shares s of the levels that are
-// within their own intervals and result in the combined share. By linear duality, each number λ
-// gives an upper bound of this maximum. The slopes b give the smallest bounds.
+// levels. Its largest possible value is a maximum of Σ weight·(a + b·s) over the shares s of the
+// levels. Each share is within its own interval, and together they result in the combined share. By
+// linear duality, each number λ gives an upper bound of this maximum. The slopes b give the
+// smallest bounds.
 func (c combination) laws() (laws []variance) {
 	if c.pool { // least and most are 0: with the mean slope the bound is the sum of the levels
 		slope := 0.0
@@ -207,7 +208,8 @@ func (l variance) distance(p, z, side float64) float64 {
 	if spread < 0 {
 		root = math.Sqrt(max(half*half+spread, 0))
 	}
-	if half > 0 { // one of the two forms of the quadratic formula adds numbers of the same sign
+	// Each of these two forms of the quadratic formula adds numbers of the same sign.
+	if half > 0 {
 		return z * (half + root) / (1 + z*z*l.g)
 	}
 	if at <= 0 {

@@ -162,6 +162,7 @@ func newCounted(c Counts, m int) (counted, error) {
 	return counted{counts: c.ByValue, n: n, q: first.OneMinusPAA / float64(m-1), gap: gap}, err
 }
 
+// values and the following methods implement [stratum].
 func (s counted) values() int { return len(s.counts) }
 
 func (s counted) objects() float64 { return s.n }

@@ -151,6 +151,7 @@ func (e *estimator) spread(x, truth int) float64 {
 	return squares
 }
 
+// values and the following methods implement [stratum], together with those of [outputs].
 func (e *estimator) values() int { return len(e.gain) }
 
 // noise assumes that the other inputs are distributed as estimated.

@@ -23,6 +23,7 @@ type NotDegradationError struct {
 	Lower, Higher *big.Rat     // the gains of both players, summed over all inputs
 }
 
+// Error returns the gains of both players, rounded.
 func (e *NotDegradationError) Error() string {
 	lower, _ := e.Lower.Float64()
 	higher, _ := e.Higher.Float64()
@@ -34,10 +35,10 @@ func (e *NotDegradationError) Error() string {
 // Unwrap returns [privacy.ErrInvalid].
 func (e *NotDegradationError) Unwrap() error { return privacy.ErrInvalid }
 
-// degradation returns a channel from the outputs of a higher mechanism to those of a lower one,
-// such that the higher one followed by the channel is exactly the lower one. Only if there is such
-// a channel can a response of the lower mechanism be raised to one of the higher, such that both
-// together contain no more information than the higher response alone.
+// degradation returns a channel from the outputs of a higher mechanism to those of a lower one. The
+// higher mechanism followed by the channel is exactly the lower one. Only with such a channel can a
+// response of the lower mechanism be raised to one of the higher without additional information:
+// both together then contain no more than the higher response alone.
 //
 // The lower mechanism may keep the output of the higher one with the same probability for all
 // outputs, and otherwise draw from a fixed law. This is so between any two ε of a [Design]. The

@@ -120,6 +120,8 @@ func (f *Family) find(epsilon privacy.Epsilon) int {
 // level below.
 type place struct{ below, lower, at, above int }
 
+// none is the value of place.below if there is no level below, and of [Family.find] if there is no
+// such level.
 const none = -1
 
 // truth returns the index that represents the true value, which is a response at ε = ∞.
@@ -139,9 +141,9 @@ func (f *Family) lawGiven(above, upper, at int) []*big.Int {
 	return law
 }
 
-// likelihood returns, for each output at the level with index at, a number proportional to the
-// probability that the level with index below then has the output lower. It follows the channels
-// upwards.
+// likelihood returns a number for each output o at the level with index at. It is proportional to
+// the probability of the output `lower` at the level with index below, given o. likelihood follows
+// the channels upwards.
 func (f *Family) likelihood(at, below, lower int) []*big.Int {
 	given := f.channels[below].column(lower)
 	for level := below + 1; level < at; level++ {

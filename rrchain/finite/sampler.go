@@ -85,9 +85,9 @@ func (f *Family) place(below rrchain.Level[int], at privacy.Epsilon, above int) 
 	return p, f.checkResponse(below.Response, p.below)
 }
 
-// lawKey is everything that the law of a draw depends on, except the true value. upper is the
-// response at the level above. If the level above is the true value, upper is 0, and there is a law
-// for each true value.
+// lawKey is everything that the laws of a draw depend on, except the true value. upper is the
+// response at the level above, and there is one law. If the level above is the true value, upper is
+// 0, and there is a law for each true value.
 type lawKey struct {
 	family *Family
 	place
@@ -174,8 +174,9 @@ func (s *Sampler) table(c lawKey) (*table, error) {
 
 // table holds some laws on the same outputs. A law has a threshold for each output but the last:
 // the probability of this output and those before it. The table has the first 64 bits of each
-// threshold, a cell. A uniform number U is below the threshold t of an output if its first 64 bits
-// are below ⌊t·2⁶⁴⌋, and not below it if they are above. If they are equal, it is undecided.
+// threshold, a cell: ⌊t·2⁶⁴⌋ for the threshold t. A uniform number U is below t if its first 64
+// bits are below the cell, and not below t if they are above it. If they are equal, it is
+// undecided.
 type table struct {
 	laws, thresholds int
 	cells            []uint64 // by law, then threshold

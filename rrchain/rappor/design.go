@@ -46,6 +46,7 @@ func newDesign(t *Tally, candidates []string) (*design, error) {
 			}
 			alike[j] = append(alike[j], filter.Pack()...)
 			for bit := range filter.Ones() {
+				// The counts of this cohort are the last ones.
 				d.ones = append(d.ones, len(d.counts)-t.params.Bits+bit)
 			}
 		}
@@ -132,7 +133,7 @@ func (d *design) spread() float64 { return d.params.spread() }
 // bit, so invert iterates over the candidates of each bit.
 func (d *design) invert() bool {
 	gram := mat.NewSymDense(d.candidates, nil)
-	overlap := gram.RawSymmetric()
+	overlap := gram.RawSymmetric() // only its upper triangle is used
 	for c := range d.clients {
 		holders := make([][]int, d.params.Bits) // by bit: the candidates before j whose filter has it
 		for j := range d.candidates {

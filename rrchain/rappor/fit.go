@@ -6,17 +6,18 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// fit is the solution of a regression with its uncertainty.
+// fit is the solution of a regression with its uncertainty: the results by candidate, and the
+// result for the share of all strings outside of the list.
 type fit struct {
 	candidates []result
 	others     result
 	residuals
 }
 
-// result is the result for a candidate.
+// result is the result for one candidate, or for all strings outside of the list.
 type result struct {
-	share, stdErr float64
-	low, high     float64
+	share, stdErr float64 // the estimate and its standard error
+	low, high     float64 // the ends of the interval
 	p             float64 // the p-value of "no client has this candidate"
 }
 
@@ -38,13 +39,15 @@ func (d *design) fit(confidence float64) fit {
 		tests := &hypotheses{params: d.params, estimate: share, influence: d.combine(coefficients)}
 		errors[j], tests.assignment = audit.candidate(j, tests.influence)
 		tests.ones, tests.leftover = d.allSet(j), audit.leftover(d.inverse.At(j, j))
+		// The p-value is the tail for the share 0, up to 1e-15.
 		results[j] = result{share: share, p: tests.tail(0, false, 1e-15)}
 		results[j].low, results[j].high = tests.interval(confidence)
 	}
 	f := fit{candidates: results, residuals: audit.residuals(float64(d.independent() - d.candidates))}
 	for j, p := range errors {
-		results[j].stdErr = math.Sqrt(p.variance(f.shift))
+		results[j].stdErr = math.Sqrt(p.variance(f.shift)) // also in f, which has the same slice
 	}
+	// The others have 1 − Σ shares, hence the negated sum of the rows.
 	f.others = audit.fitOthers(d.combine(sum), 1-floats.Sum(shares), f.shift, confidence)
 	return f
 }
@@ -62,7 +65,7 @@ func (a *audit) fitOthers(row []float64, share, shift, confidence float64) resul
 	for c := range a.clients {
 		concentration += a.weight(c) * a.weight(c)
 	}
-	tests := &unlisted{a.params, share, row, math.Inf(1), p.variance(0)}
+	tests := &unlisted{a.params, share, row, math.Inf(1), p.variance(0)} // with one cohort, nothing bounds the squares
 	if concentration < 1 {
 		tests.squares = shift / a.spread() / (1 - concentration)
 	}
@@ -71,10 +74,11 @@ func (a *audit) fitOthers(row []float64, share, shift, confidence float64) resul
 	return v
 }
 
-// parts are the parts of the variance of an estimate.
+// parts are the parts of the variance of an estimate: the noise of the reports, the sampling of the
+// clients by assigning them to cohorts, and strings outside of the list.
 type parts struct {
 	noise, sampling float64
-	length          float64 // the factor of the variance of a shift
+	length          float64 // the last part, divided by the variance of a shift of each bit ([residuals])
 }
 
 // variance returns the variance of the estimate if each bit of a cohort has a shift of this
@@ -83,7 +87,7 @@ func (p parts) variance(shift float64) float64 {
 	return p.noise + max(p.sampling, 0) + shift*p.length
 }
 
-// audit computes variances.
+// audit computes the variances of the estimates of a design.
 type audit struct {
 	*design
 	shares []float64 // the estimates, moved to the nearest possible shares

@@ -20,9 +20,9 @@ type hypotheses struct {
 	assignment float64   // variance from assigning the candidate's clients to cohorts, divided by share·(1−share)
 }
 
-// tail returns the probability that the statistic is at least as large by chance as it is, if the
-// candidate has this share. If mirrored, it returns the probability that the statistic is at least
-// as small. loss is the largest amount by which the result may be too large.
+// tail returns the probability, if the candidate has this share, that the statistic is at least as
+// large as the observed one. If mirrored, it returns the probability that it is at least as small.
+// loss is the largest amount by which the result may be too large.
 func (h *hypotheses) tail(share float64, mirrored bool, loss float64) float64 {
 	table := make([]float64, len(h.leftover))
 	floats.AddScaledTo(table, h.leftover, h.estimate-share, h.influence)
@@ -53,9 +53,9 @@ type unlisted struct {
 	variance  float64   // the variance of the statistic, from the noise and the assignment to cohorts
 }
 
-// tail returns the probability that the statistic is at least as large by chance as it is, if these
-// strings have this share. If mirrored, it returns the probability that the statistic is at least
-// as small. loss is the largest amount by which the result may be too large.
+// tail returns the probability, if these strings have this share, that the statistic is at least as
+// large as the observed one. If mirrored, it returns the probability that it is at least as small.
+// loss is the largest amount by which the result may be too large.
 func (u *unlisted) tail(share float64, mirrored bool, loss float64) float64 {
 	// These are the share of the single string, and the statistic.
 	heaviest, away := min(max(share, 0), math.Sqrt(u.squares)), u.estimate-share

@@ -52,7 +52,7 @@ func (l *filterSum) at(ones []int) int {
 }
 
 // tail returns the probability that the sum is at least `at`, in the unit. The result may be too
-// large by up to loss, but is not too small.
+// large by up to loss.
 func (l *filterSum) tail(at int, loss float64) float64 {
 	if 2*l.hashes > l.bits { // fewer drawn values take less work
 		rest, all := l.unset()

@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// columns reads some columns of a CSV file, without its header.
+// columns reads the columns of these names from a CSV file. It returns a row for each row of the
+// file, without the header.
 func columns(path string, names ...string) ([][]string, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -36,6 +36,7 @@ func (s *Server) Check(ctx context.Context, l *ledger.Ledger) error {
 	return errors.Join(s.checkReceipt(), s.checkLedger(ctx, l))
 }
 
+// checkReceipt verifies receipt.json with the log key, and prints the sale.
 func (s *Server) checkReceipt() error {
 	text, err := os.ReadFile(filepath.Join(s.folder(), "receipt.json"))
 	if err != nil {
@@ -54,6 +55,7 @@ func (s *Server) checkReceipt() error {
 	return nil
 }
 
+// checkLedger verifies the ledger, and prints the result.
 func (s *Server) checkLedger(ctx context.Context, l *ledger.Ledger) error {
 	found, err := l.Verify(ctx, api.VerifyRequest{})
 	if err == nil && found.Problems > 0 {

@@ -13,8 +13,9 @@ import (
 // all paths of this package it is relative to the directory of an example, where its tests run.
 const Document = "../../docs/reference/openapi.json"
 
-// Output returns the output of an example and its host, and the error of the example. Both print to
-// one file in dir, so that the lines are in order.
+// Output runs an example with the command of a host, for at most five minutes. It returns what both
+// print, and the error of the example. They print to one file in dir, so that the lines are in
+// order.
 func Output(ctx context.Context, dir string, example func(context.Context, []string, *os.File) error,
 	host ...string) (string, error) {
 	out, err := os.Create(filepath.Join(dir, "out"))

@@ -36,6 +36,7 @@ type Death struct {
 	When string // Before, During or After
 }
 
+// String describes the death, such as "before it gets order-1".
 func (d Death) String() string { return fmt.Sprintf(d.When, d.Key) }
 
 // errDead is the error of requests to a dead server.
@@ -188,7 +189,7 @@ func (s *Server) deathAt(r *http.Request) string {
 // followTimeout is the time within which a client must follow the events.
 const followTimeout = 20 * time.Second
 
-// transport sends requests from the proxy to the process.
+// transport sends requests from the proxy to the process. It kills the process at the next death.
 type transport struct{ *Server }
 
 // RoundTrip implements [http.RoundTripper].
@@ -197,7 +198,7 @@ func (s transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	case Before:
 		s.kill()
 		return nil, errDead
-	case During:
+	case During: // within three milliseconds: the request may be done or not
 		killed := make(chan struct{})
 		time.AfterFunc(rand.N(3*time.Millisecond), func() { s.kill(); close(killed) })
 		answer, err := s.forward(r)
@@ -227,11 +228,11 @@ func (s transport) RoundTrip(r *http.Request) (*http.Response, error) {
 // partialEvent is the beginning of an event.
 const partialEvent = "id: 1\ndata: {\"event\":1,\"time\":\"20"
 
-// truncatedStream is a stream of events that ends within an event, as can happen when a server
-// dies.
+// truncatedStream is a stream of events. When it ends, because the server dies, it yields the
+// beginning of another event and then an error: a client must not take that for an event.
 type truncatedStream struct {
 	io.ReadCloser
-	rest io.Reader
+	rest io.Reader // the beginning of an event
 }
 
 // Read implements [io.Reader].
@@ -268,6 +269,7 @@ func (s *Server) forward(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
+// send sends a request to the socket of the process, on a new connection.
 func (s *Server) send(r *http.Request) (*http.Response, error) {
 	socket := http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn,
 		error) {

@@ -104,7 +104,8 @@ func Run(ctx context.Context, l Ledger, r Request, at Pace) (done Result, err er
 	return Result{a.head, a.fold.Counters.Objects, a.problems, a.exhausted}, nil
 }
 
-// Pace limits the work and the memory of the audit.
+// Pace limits the work and the memory of the audit. A step is the work in one snapshot of the
+// ledger.
 type Pace struct {
 	// Memory is about how many bytes of the state are kept in memory before they are spilled.
 	// During a spill, up to as many again are in memory. With garbage, the heap grows to about four
@@ -133,8 +134,8 @@ func Usual() Pace {
 	}
 }
 
-// folded returns the empty state that the log is folded into. Its memtable is spilled to a
-// temporary file.
+// folded returns the empty store that the state of the fold is kept in. What exceeds p.Memory is
+// spilled to a temporary file.
 func (p Pace) folded() (*memtable.Table, error) {
 	return memtable.Over(bolt.NewTemporary(""), memtable.Options{Limit: int64(p.Memory), Newest: true})
 }
@@ -143,23 +144,23 @@ func (p Pace) folded() (*memtable.Table, error) {
 // fold has all events of the snapshot, it compares more of the stored records with the fold. So
 // every record is compared with the fold of exactly the events that it was stored with.
 type auditor struct {
-	ended     func() error // the error of the context, once that has ended
+	ended     func() error // returns the error of the context, once that has ended
 	ledger    Ledger
 	request   Request
 	pace      Pace
-	trusted   []api.Head // checkpoints not reached yet, in ascending order of their sizes
-	folded    *memtable.Table
-	source    *foldStore
-	fold      *state.State
-	events    pipeline
-	nextKey   []byte // the key of the next event to read
-	tree      treeCheck
-	latest    event.Kind // the kind of the last event that could be read
-	isAssumed bool       // the open sale in the counters is only assumed, see openAssumed
-	total     uint64     // number of events known to exist
-	position  place      // where the comparison continues
-	done      bool
-	head      api.Head
+	trusted   []api.Head      // checkpoints not reached yet, in ascending order of their sizes
+	folded    *memtable.Table // the records of the fold
+	source    *foldStore      // the store of fold: reads events from the log, and keeps the other records in folded
+	fold      *state.State    // the state that the events read so far result in
+	events    pipeline        // batches of events between reading and folding
+	nextKey   []byte          // the key of the next event to read
+	tree      treeCheck       // the Merkle tree of the events read so far
+	latest    event.Kind      // the kind of the last event that could be read
+	isAssumed bool            // the open sale in the counters is only assumed, see openAssumed
+	total     uint64          // number of events known to exist
+	position  place           // where the comparison continues
+	done      bool            // the whole log is folded, and everything is compared
+	head      api.Head        // of the log, once done
 
 	horizon      time.Time   // later events are in the future
 	futureEvents uint64      // number of events in the future
@@ -187,8 +188,9 @@ type place struct {
 	from   []byte
 }
 
-// openCheckpoints opens the checkpoints of the request, and sorts those of this log by size. It
-// reports those of other logs.
+// openCheckpoints opens the checkpoints of the request, and keeps those of this log in a.trusted,
+// sorted by size. It reports those of other logs. It returns an error for a checkpoint that cannot
+// be trusted.
 func (a *auditor) openCheckpoints() error {
 	origin := a.ledger.Origin()
 	for _, signed := range a.request.Checkpoints {
@@ -206,7 +208,8 @@ func (a *auditor) openCheckpoints() error {
 	return nil
 }
 
-// begin creates the empty state that the log is folded into.
+// begin writes the record of the format to the empty store, and creates the state that the log is
+// folded into. It also compares the checkpoints of an empty log.
 func (a *auditor) begin() error {
 	a.source = &foldStore{state: a.folded}
 	format := binary.BigEndian.AppendUint16([]byte(state.FormatName), state.FormatVersion)
@@ -227,13 +230,15 @@ func (a *auditor) begin() error {
 	return nil
 }
 
-// step reads one snapshot. It reports its findings after the snapshot is closed, so that a slow
-// Report does not keep the snapshot open.
+// step does the next part of the audit in one snapshot. It folds more of the log or, once the fold
+// has all events of the snapshot, compares more of the stored records. It reports its findings
+// after the snapshot is closed, so that a slow Report does not keep the snapshot open.
 func (a *auditor) step(ctx context.Context) error {
 	a.horizon = a.ledger.Now().Add(mostAhead)
 	err := a.ledger.Inspect(ctx, a.fault, func(r kv.Reader) error {
 		a.source.log = r
 		caughtUp, err := a.foldSome(ctx, r)
+		// The log may grow between two steps, so each step folds first.
 		if err != nil || !caughtUp {
 			return err
 		}
@@ -281,6 +286,7 @@ func (a *auditor) fault(f kv.Fault) {
 	if a.reported[id] {
 		return
 	}
+	// Bounds the memory. Then a fault may be reported a second time.
 	if len(a.reported) >= mostFaults {
 		clear(a.reported)
 	}
@@ -295,14 +301,15 @@ func (a *auditor) fault(f kv.Fault) {
 	a.report(p)
 }
 
-// reportRollback reports that the log does not extend a checkpoint.
+// reportRollback reports that the log, which has the head found, does not extend the checkpoint c.
 func (a *auditor) reportRollback(c, found api.Head) {
 	e := api.RollbackError{Checkpoint: c, Ledger: found}
 	a.report(Finding{Kind: problemCheckpoint, Event: e.Checkpoint.Events, Text: e.Error()})
 }
 
-// checkTrusted compares the tree with the checkpoints up to its size, and reports those that differ
-// or were skipped.
+// checkTrusted is called each time the tree has grown. It compares the tree with the checkpoint of
+// its size, and reports a difference. It also reports the checkpoints that cannot be compared,
+// because the events at their size are missing.
 func (a *auditor) checkTrusted() {
 	for len(a.trusted) > 0 && a.trusted[0].Events <= a.tree.size {
 		c := a.trusted[0]
@@ -318,24 +325,27 @@ func (a *auditor) checkTrusted() {
 	}
 }
 
-// finish completes the audit, at the end of the log and of the stored records.
+// finish completes the audit, after the whole log was folded and all records were compared. It
+// reports what only the end of the log shows, and sets the head of the result.
 func (a *auditor) finish() {
 	a.reportMissing(a.fold.Counters.Events+1, a.total)
 	a.checkEnd()
 	a.checkClock()
+	// These checkpoints have more events than the log.
 	for _, c := range a.trusted {
 		a.reportRollback(c, api.Head{Origin: c.Origin, Events: a.tree.size})
 	}
 	a.checkJournal()
 	root, known := a.tree.root()
 	if !known {
-		root = tlog.Hash{}
+		root = tlog.Hash{} // the root of a log with missing events
 	}
 	a.head = api.Head{Origin: a.ledger.Origin(), Events: a.tree.size, Root: root}
 	a.done = true
 }
 
-// noteFuture counts an event if it is in the future.
+// noteFuture counts an event if it is in the future, and keeps the first one. An event is in the
+// future if it is more than mostAhead after the ledger's clock.
 func (a *auditor) noteFuture(ev *event.Event) {
 	if !ev.Time.After(a.horizon) {
 		return
@@ -348,7 +358,7 @@ func (a *auditor) noteFuture(ev *event.Event) {
 // checkClock reports the events that are in the future.
 func (a *auditor) checkClock() {
 	if a.futureEvents > 0 {
-		first, now := a.firstFuture.Time, a.horizon.Add(-mostAhead).UTC()
+		first, now := a.firstFuture.Time, a.horizon.Add(-mostAhead).UTC() // the time of the clock
 		text := fmt.Sprintf("%d events are in the future, from event %d of %s on; the clock says %s",
 			a.futureEvents, a.firstFuture.Number, first.Format(time.RFC3339Nano), now.Format(time.RFC3339Nano))
 		a.report(Finding{Kind: ProblemClock, Event: a.firstFuture.Number, Text: text})
@@ -377,6 +387,7 @@ func (a *auditor) checkEnd() {
 		a.reportEvent(n.Events,
 			"%d events are erased, which sold for %d and cost %d nano-nats, but no forgotten event accounts for them",
 			n.Erased.Events, n.Erased.Earned, n.Erased.Spent)
+		// n is a copy. CheckWhole should not report the erased events again.
 		n.Erased = state.Erasure{}
 	}
 	if err := n.CheckWhole(); err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // auditedBuckets returns the buckets of the state, in the order in which they are compared. The
-// bucket with the sums is the last one, because its sums count all other records.
+// last one has the counters, because these count the records of all others.
 func auditedBuckets() []string {
 	return []string{
 		state.BucketQuestions, state.BucketPolicies, state.BucketBuyers, state.BucketObjects, state.BucketStrangers,
@@ -42,10 +42,10 @@ func bucketKind(bucket string) string {
 	return one
 }
 
-// keyValue is a record of the fold.
+// keyValue is a record of the fold. Its key is nil if there is none.
 type keyValue struct{ key, value []byte }
 
-// isRecord reports whether a stored value is a payload with its checksum.
+// isRecord reports whether the value stored is the given payload, followed by its checksum.
 func isRecord(sums *wire.Sums, bucket string, key, stored, payload []byte) bool {
 	if bucket == state.BucketMeta && string(key) == state.KeyFormat { // this record has no checksum
 		return bytes.Equal(stored, payload)
@@ -72,7 +72,8 @@ func aboutMeta(key string) (kind, text string) {
 	return problemLedger, fmt.Sprintf("%q", key)
 }
 
-// lastEvent returns the last event known to have changed a record of the fold, or 0.
+// lastEvent returns the last event known to have changed a record of the fold. It returns 0 for
+// records that do not have such a number.
 func lastEvent(record any) (last uint64) {
 	switch r := record.(type) {
 	case state.Object:
@@ -99,8 +100,9 @@ func lastEvent(record any) (last uint64) {
 // isObjectKey reports whether a key is that of an object, and not of its membership in a question.
 func isObjectKey(key []byte) bool { return bytes.IndexByte(key, 0) == len(key)-1 }
 
-// compareSome compares stored records with the fold, up to the limit of the pace, from where the
-// last call stopped. The fold must have exactly the events of this snapshot.
+// compareSome compares stored records with those of the fold, up to the limit of the pace, from
+// where the last call stopped. The fold must have exactly the events of this snapshot. After the
+// last bucket it completes the audit.
 func (a *auditor) compareSome(r kv.Reader) error {
 	left := a.pace.Records
 	buckets := auditedBuckets()
@@ -109,6 +111,7 @@ func (a *auditor) compareSome(r kv.Reader) error {
 		if err != nil {
 			return err
 		}
+		// The limit was reached, and the next step continues at this key.
 		if a.position.from = from; from != nil {
 			return nil
 		}
@@ -119,15 +122,18 @@ func (a *auditor) compareSome(r kv.Reader) error {
 }
 
 // compareBucket merges the stored records of a bucket with those of the fold, and reports
-// differences. It returns the key at which the next call continues, or nil at the end of the
-// bucket.
+// differences. Both are in the order of keys, and it begins at the key from. left is how many
+// records this step may still compare. It returns the key at which the next call continues, or nil
+// at the end of the bucket. The error is one of the fold. A stored record that cannot be read is
+// only reported.
 func (a *auditor) compareBucket(r kv.Reader, bucket string, from []byte, left *int) (next []byte, err error) {
 	folded := kv.NewWalk(from, func(from []byte, visit func(key, value []byte) bool) error {
 		return a.source.Scan(bucket, from, visit)
 	})
 	var fault error
-	var derived keyValue
-	more := true
+	var derived keyValue // the current record of the fold
+	more := true         // there is such a record
+	// step continues with the next record of the fold.
 	step := func() {
 		if derived.key != nil {
 			a.countExhausted(bucket, derived)
@@ -139,7 +145,8 @@ func (a *auditor) compareBucket(r kv.Reader, bucket string, from []byte, left *i
 	}
 	step()
 	var sums wire.Sums
-	// missing reports the records that only the fold has, below a key or to the end.
+	// missing reports the records that only the fold has: those below the key until, or all others
+	// if it is nil. It returns false if the limit is reached, and then sets next.
 	missing := func(until []byte) bool {
 		for more && (until == nil || bytes.Compare(derived.key, until) < 0) {
 			if !a.mayCompare(left) {
@@ -160,7 +167,7 @@ func (a *auditor) compareBucket(r kv.Reader, bucket string, from []byte, left *i
 			return false
 		}
 		if !more || !bytes.Equal(derived.key, key) {
-			if !state.OfFile(bucket, key) {
+			if !state.OfFile(bucket, key) { // such a record follows from no event
 				a.compareRecord(bucket, key, value, nil)
 			}
 			return true
@@ -180,9 +187,10 @@ func (a *auditor) compareBucket(r kv.Reader, bucket string, from []byte, left *i
 	return next, fault
 }
 
-// mayCompare counts a record that is to be compared, and returns whether this step may still
-// compare it.
+// mayCompare counts a record that is to be compared. It returns false if the step has reached its
+// limit, or if the context has ended.
 func (a *auditor) mayCompare(left *int) bool {
+	// After each batch, other goroutines get the processor.
 	if *left--; *left%a.pace.Batch == 0 {
 		a.pace.Rest()
 	}
@@ -203,7 +211,7 @@ func (a *auditor) countExhausted(bucket string, r keyValue) {
 }
 
 // compareRecord reports how a stored record differs from that of the fold, which has no checksum.
-// Either can be nil, but not both.
+// Either is nil if there is no such record, but not both.
 func (a *auditor) compareRecord(bucket string, key, stored, derived []byte) {
 	p := a.about(bucket, key)
 	what := p.Text
@@ -232,7 +240,7 @@ func (a *auditor) compareRecord(bucket string, key, stored, derived []byte) {
 	found, err := wire.Unseal(bucket, key, stored)
 	if err != nil {
 		report("its checksum is wrong")
-		found = stored[:max(0, len(stored)-wire.SumLength)]
+		found = stored[:max(0, len(stored)-wire.SumLength)] // the payload is still compared
 	}
 	if derived == nil {
 		return
@@ -250,14 +258,16 @@ func (a *auditor) compareRecord(bucket string, key, stored, derived []byte) {
 	}
 }
 
-// isErased reports whether an event is erased in the current snapshot.
+// isErased reports whether an event is erased in the current snapshot. It returns false if the
+// event cannot be read.
 func (a *auditor) isErased(number uint64) bool {
 	n, err := a.fold.Entry(number)
 	return err == nil && n.Erased != nil
 }
 
-// about returns a finding about the record with a key: its kind, object and question. Its text
-// names the record; the caller adds the fault.
+// about returns a finding about the record with a key, with its kind, object and question. Its text
+// is the name of the record, to which the caller adds the fault. A key that is damaged is named in
+// hexadecimal.
 func (a *auditor) about(bucket string, key []byte) Finding {
 	p := Finding{Kind: bucketKind(bucket)}
 	d := &wire.Decoder{Rest: key}
@@ -315,7 +325,10 @@ func (a *auditor) about(bucket string, key []byte) Finding {
 	return p
 }
 
-// aboutNumbered names a record of a question, buyer or policy for about.
+// aboutNumbered returns the name of a record in the bucket of questions, buyers or policies, and
+// sets p.Question. The first byte of its key is the type of the record. Under "q" or "p" is a
+// definition by its number, and under "e" the event that defined it. Under "n" or "h" is the
+// number, by the name or the hash.
 func (a *auditor) aboutNumbered(bucket string, key []byte, p *Finding) string {
 	kind := bucketKind(bucket)
 	if len(key) == len(state.NumberKey(0)) && (key[0] == 'q' || key[0] == 'p') {
@@ -340,7 +353,8 @@ func (a *auditor) aboutNumbered(bucket string, key []byte, p *Finding) string {
 	return fmt.Sprintf("the number of the %s %q", kind, key[1:])
 }
 
-// valueName returns the text of a value of a question.
+// valueName returns the name of a response to a question at an ε, quoted. If the question does not
+// have the response, it returns a text with the number.
 func (a *auditor) valueName(question uint32, epsilon privacy.Epsilon, v event.Value) string {
 	if q, err := a.fold.Question(question); err == nil && q.Has(epsilon, v) {
 		return fmt.Sprintf("%q", q.Text(epsilon, v))
@@ -353,7 +367,9 @@ func asAny[T any](decode func([]byte) (T, error)) func([]byte) (any, error) {
 	return func(payload []byte) (any, error) { return decode(payload) }
 }
 
-// decoderOf returns the decoder of the records with a key. Texts are returned as they are.
+// decoderOf returns the decoder of the record with a key. Payloads that are texts or checks of keys
+// are only quoted. All remaining records are numbers: of 8 bytes for the event of a definition, and
+// otherwise of 4.
 func decoderOf(bucket string, key []byte) func([]byte) (any, error) {
 	switch bucket {
 	case state.BucketObjects:
@@ -404,7 +420,8 @@ func decoderOf(bucket string, key []byte) func([]byte) (any, error) {
 // quoted decodes a text as a quoted string.
 func quoted(payload []byte) (any, error) { return strconv.Quote(string(payload)), nil }
 
-// numberIn returns what the number in a record of 8 bytes means.
+// numberIn returns what the number of 8 bytes in a record of a bucket means: an order, or the event
+// of a definition.
 func numberIn(bucket string) string {
 	if bucket == state.BucketOrders {
 		return "its number"
@@ -412,8 +429,8 @@ func numberIn(bucket string) string {
 	return "the event that defined it"
 }
 
-// differences returns a sentence for each field in which two payloads of a record differ. The error
-// is that of a payload that cannot be decoded.
+// differences returns a sentence for each field in which the stored payload of a record differs
+// from the derived one. It returns an error if one of them cannot be decoded.
 func (a *auditor) differences(bucket string, key, stored, derived []byte) ([]string, error) {
 	var both [2]description
 	for i, payload := range [][]byte{stored, derived} {
@@ -421,6 +438,8 @@ func (a *auditor) differences(bucket string, key, stored, derived []byte) ([]str
 		if err != nil {
 			return nil, err
 		}
+		// Only records of questions have responses, and their keys begin with the number of the
+		// question.
 		both[i].value = func(epsilon privacy.Epsilon, v event.Value) string {
 			return a.valueName(binary.BigEndian.Uint32(key), epsilon, v)
 		}

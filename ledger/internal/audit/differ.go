@@ -12,8 +12,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// part is a part of a record: its name, where it is if several have this name, a verb, and its
-// value as text.
+// part is a part of a record. name is what it is, and at is where it is if several have this name,
+// such as " at ε=0.5". verb is "is" or "are", and is the value as text.
 type part struct{ name, at, verb, is string }
 
 // description is a record as a list of parts. The name of a field is its tag "audit" or, without a
@@ -21,15 +21,16 @@ type part struct{ name, at, verb, is string }
 // others.
 type description struct {
 	parts   []part
-	at      string          // where in the record the next parts are
-	epsilon privacy.Epsilon // of the level that the next parts belong to
-	value   func(privacy.Epsilon, event.Value) string
+	at      string                                    // where in the record the next parts are
+	epsilon privacy.Epsilon                           // of the level that the next parts belong to
+	value   func(privacy.Epsilon, event.Value) string // returns the name of a response at an ε
 }
 
-// add adds a part at the current place.
+// add adds a part with a name and a value, at the current place.
 func (d *description) add(name, is string) { d.parts = append(d.parts, part{name, d.at, "is", is}) }
 
-// describe adds a field as a part. It adds the fields of a struct that has no text form.
+// describe adds the value v of a field as a part with this name. A struct without a name is
+// replaced by its fields. A [state.Position] is added as two parts.
 func (d *description) describe(name string, v reflect.Value) {
 	if p, is := v.Interface().(state.Position); is {
 		d.add("the number of events", fmt.Sprint(p.Events))
@@ -61,7 +62,8 @@ func (d *description) describe(name string, v reflect.Value) {
 	}
 }
 
-// describeKind adds a field whose type has no text form of its own.
+// describeKind adds a field whose type has no text form of its own: a list of structs, a hash, a
+// number or a flag.
 func (d *description) describeKind(name string, v reflect.Value) {
 	switch {
 	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct:
@@ -81,9 +83,10 @@ func (d *description) plural(v reflect.Value) {
 	}
 }
 
-// describeList adds the items of a list. Levels are identified by their ε, other items by their
-// index.
+// describeList adds the items of a list of structs. Levels and answers are identified by their ε.
+// Other items are identified by their index, and their number is a part of its own.
 func (d *description) describeList(name string, v reflect.Value) {
+	// The type is nil if the items have no field Epsilon.
 	at, _ := v.Type().Elem().FieldByName("Epsilon")
 	if at.Type == nil {
 		d.add("the number of "+name+"s", fmt.Sprint(v.Len()))
@@ -101,7 +104,8 @@ func (d *description) describeList(name string, v reflect.Value) {
 	d.at, d.epsilon = before.at, before.epsilon
 }
 
-// describeFields adds the fields of a struct.
+// describeFields adds the fields of a struct under the names that [description] documents. Embedded
+// structs, and structs of the same package without a tag, are replaced by their fields.
 func (d *description) describeFields(v reflect.Value) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
@@ -119,8 +123,11 @@ func (d *description) describeFields(v reflect.Value) {
 }
 
 // differences returns a sentence for each part in which the stored record differs from the one
-// derived from the events.
+// derived from the events. If a whole place is only in one of the two, such as a level, it has one
+// sentence.
 func differences(stored, derived []part) (texts []string) {
+	// unmatched has the derived parts by name and place. missing is the last place with a sentence
+	// of its own.
 	unmatched, missing := map[[2]string]part{}, ""
 	for _, e := range derived {
 		unmatched[[2]string{e.name, e.at}] = e

@@ -43,7 +43,8 @@ type pendingWrite struct {
 	deleted         bool
 }
 
-// update runs fn in an update of the state.
+// update runs fn in a transaction of the state, which is committed if fn returns nil. Writes that
+// are applied and scans need one.
 func (f *foldStore) update(fn func() error) error {
 	return f.state.Update(func(w kv.Writer) error {
 		f.writer = w
@@ -52,7 +53,7 @@ func (f *foldStore) update(fn func() error) error {
 	})
 }
 
-// stored returns a record of the state.
+// stored returns a record of the state, without pending writes, or nil if there is none.
 func (f *foldStore) stored(bucket string, key []byte) ([]byte, error) {
 	if f.writer != nil {
 		return f.writer.Get(bucket, key)
@@ -60,7 +61,8 @@ func (f *foldStore) stored(bucket string, key []byte) ([]byte, error) {
 	return f.copied(bucket, key)
 }
 
-// copied returns a copy of a record, outside an update.
+// copied is stored outside an update. It returns a copy, because the record is only valid during
+// the read.
 func (f *foldStore) copied(bucket string, key []byte) (value []byte, err error) {
 	err = f.state.View(func(r kv.Reader) error {
 		found, err := r.Get(bucket, key)
@@ -76,6 +78,7 @@ func (f *foldStore) Get(bucket string, key []byte) ([]byte, error) {
 	if bucket == state.BucketEvents {
 		return f.event(key)
 	}
+	// The last write to a key applies.
 	for i := len(f.pending) - 1; i >= 0; i-- {
 		if w := &f.pending[i]; w.bucket == bucket && bytes.Equal(f.buf[w.key:w.value], key) {
 			return f.valueOf(w), nil
@@ -93,20 +96,21 @@ func (f *foldStore) valueOf(w *pendingWrite) []byte {
 	return f.buf[w.value:w.end:w.end]
 }
 
-// event returns the record of an event. It does not check the checksum, because a wrong one was
-// reported when the event was folded.
+// event returns the payload of the record of an event, or nil if there is none. It does not check
+// the checksum, because a wrong one was reported when the event was folded.
 func (f *foldStore) event(key []byte) ([]byte, error) {
 	value, err := f.log.Get(state.BucketEvents, key)
 	if err != nil || value == nil {
 		return nil, err
 	}
 	if len(value) < wire.SumLength {
-		return wire.Unseal(state.BucketEvents, key, value)
+		return wire.Unseal(state.BucketEvents, key, value) // returns the error for a value that is too short
 	}
 	return value[:len(value)-wire.SumLength], nil
 }
 
-// Scan implements kv.Reader, without pending writes. No event scans when it is applied.
+// Scan implements kv.Reader, inside an update. It does not see pending writes: no event scans when
+// it is applied.
 func (f *foldStore) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
 	return f.recordFailure(f.writer.Scan(bucket, from, visit))
 }
@@ -150,7 +154,7 @@ func (f *foldStore) discardPending() {
 	f.pending, f.buf = f.pending[:0], f.buf[:0]
 }
 
-// recordFailure records the first error of the state, and returns err.
+// recordFailure keeps err in f.failure if it is the first error of the state, and returns it.
 func (f *foldStore) recordFailure(err error) error {
 	if err != nil && f.failure == nil {
 		f.failure = err
@@ -158,12 +162,13 @@ func (f *foldStore) recordFailure(err error) error {
 	return err
 }
 
-// eventBatch is a batch of events. Its bytes are copies, because reading the file itself may fail
-// in ways that only the goroutine with the snapshot can handle.
+// eventBatch is a batch of events. Their bytes are copied, because a read of the file may fail in
+// ways that only the goroutine with the snapshot can handle. Records are added, then decoded in the
+// background, and then applied.
 type eventBatch struct {
 	buf     []byte
-	records []rawEvent
-	events  []readEvent
+	records []rawEvent  // where the records are in buf
+	events  []readEvent // the decoded events, in the same order
 	reader  event.Reader
 	decoded chan struct{} // receives an element when the events are decoded
 }
@@ -202,13 +207,15 @@ func (b *eventBatch) isFull(events int) bool {
 	return len(b.records) >= events || len(b.buf) >= batchBytes
 }
 
-// decode checks, decodes and hashes the events of the batch. It runs in a goroutine of its own. All
-// checksums start from the same head.
+// decode checks, decodes and hashes the events of the batch, and then sends to b.decoded. It runs
+// in a goroutine of its own. All checksums start from the same value, because all records have the
+// same bucket and key length.
 func (b *eventBatch) decode() {
 	n, head := len(b.records), wire.ChecksumHead(state.BucketEvents, len(state.EventKey(0)))
 	b.events = slices.Grow(b.events[:0], n)[:n]
 	table := crc32.MakeTable(crc32.Castagnoli)
 	for i, r := range b.records {
+		// The end of the payload. A value that is too short for a checksum has no payload.
 		payload := max(r.value, r.end-wire.SumLength)
 		sum := crc32.Update(head, table, b.buf[r.key:payload]) // key and payload are adjacent in buf
 		sealed := r.end-payload == wire.SumLength && binary.BigEndian.Uint32(b.buf[payload:]) == sum
@@ -217,8 +224,9 @@ func (b *eventBatch) decode() {
 	b.decoded <- struct{}{}
 }
 
-// read decodes as much of an event as possible. An event with only a wrong checksum is decoded,
-// too: the tree shows whether it has changed.
+// read decodes as much of an event as possible. sealed reports whether its checksum is right. An
+// event that only has a wrong checksum is decoded as well: the tree shows whether it has changed.
+// Of an event that cannot be decoded, only the hashes at the end of the payload are read.
 func (e *readEvent) read(number uint64, payload []byte, sealed bool, r *event.Reader) {
 	e.number, e.hashes, e.damaged = number, nil, !sealed
 	if e.invalid = e.entry.Read(e.number, payload, r); e.invalid == nil {
@@ -232,10 +240,11 @@ func (e *readEvent) read(number uint64, payload []byte, sealed bool, r *event.Re
 	}
 }
 
-// pipeline applies one batch while the next one is being decoded.
+// pipeline decodes one batch in the background while the batch before it is applied.
 type pipeline struct{ next, decoding *eventBatch } // the batch that is being filled, and the one before it
 
-// push starts to decode the batch that was filled, and applies the one before it.
+// push starts to decode the batch that was filled, and applies the batch before it. That one is
+// empty afterwards, and is filled next. push does nothing if no event was added.
 func (p *pipeline) push(a *auditor) error {
 	if len(p.next.records) == 0 {
 		return nil
@@ -246,10 +255,11 @@ func (p *pipeline) push(a *auditor) error {
 	return p.next.apply(a)
 }
 
-// drain applies the last batch.
+// drain applies the last batch that was pushed.
 func (p *pipeline) drain(a *auditor) error { return p.decoding.apply(a) }
 
-// apply waits until a batch is decoded, applies its events, and empties it.
+// apply waits until a batch is decoded, applies its events in one update, and empties it. An empty
+// batch has not been decoded, and is not waited for.
 func (b *eventBatch) apply(a *auditor) error {
 	if len(b.records) == 0 {
 		return nil
@@ -270,29 +280,36 @@ func (b *eventBatch) apply(a *auditor) error {
 	return nil
 }
 
-// treeCheck recomputes the Merkle tree as the log is read.
+// treeCheck recomputes the Merkle tree of RFC 6962 as the log is read. A subtree of level k has 2^k
+// leaves. Like the bits of a binary counter, the bits of size show which levels have a complete
+// subtree without a right neighbour. The tree consists of these, the largest first.
 type treeCheck struct {
-	size  uint64
-	left  [64]tlog.Hash // for each level, the last complete subtree that has no right neighbour yet
-	known uint64        // bit set of the levels at which left is known
+	size  uint64        // number of leaves, including those with unknown hashes
+	left  [64]tlog.Hash // by level: the root of the complete subtree without a right neighbour, if there is one
+	known uint64        // the levels, as bits, at which left is known
 }
 
-// wrongHash is a stored hash that differs from the hash of its children.
+// wrongHash is a stored hash of a subtree that differs from the hash of its two halves.
 type wrongHash struct {
 	level     int
 	got, want tlog.Hash
 }
 
-// add adds the hashes that are stored with a leaf, and returns those that are wrong.
+// add adds a leaf with the hashes that are stored with it, and returns those that are wrong.
+// hashes[k] is the root of the subtree of level k that ends with the leaf, and hashes[0] is the
+// hash of the leaf. Each is compared with the hash of its halves: the subtree in left, and
+// hashes[k−1].
 func (t *treeCheck) add(hashes []tlog.Hash) (wrong []wrongHash) {
 	for level := 1; level < len(hashes); level++ {
-		if t.known>>(level-1)&1 == 0 {
+		if t.known>>(level-1)&1 == 0 { // the left half is unknown
 			continue
 		}
 		if want := merkle.HashNode(t.left[level-1], hashes[level-1]); want != hashes[level] {
 			wrong = append(wrong, wrongHash{level, hashes[level], want})
 		}
 	}
+	// Only the largest subtree that the leaf completes has no right neighbour yet. A wrong hash is
+	// kept as it is stored, so that it is reported only once.
 	top := len(hashes) - 1
 	t.left[top] = hashes[top]
 	t.known |= 1 << top
@@ -300,9 +317,11 @@ func (t *treeCheck) add(hashes []tlog.Hash) (wrong []wrongHash) {
 	return wrong
 }
 
-// skip continues after leaves whose hashes are unknown, at a number of leaves.
+// skip continues at a size, after leaves whose hashes are unknown. It marks the subtrees of the
+// larger tree that contain such leaves as unknown.
 func (t *treeCheck) skip(size uint64) {
 	for level := range t.left {
+		// size>>level<<level is the number of leaves up to the end of the subtree of this level.
 		if size>>level&1 == 1 && size>>level<<level > t.size {
 			t.known &^= 1 << level
 		}
@@ -310,7 +329,8 @@ func (t *treeCheck) skip(size uint64) {
 	t.size = size
 }
 
-// root returns the hash of the whole tree; known is false if it depends on unknown hashes.
+// root returns the root of the whole tree. known is false if it depends on unknown hashes. It joins
+// the complete subtrees from the smallest, which is the rightmost, to the largest.
 func (t *treeCheck) root() (root tlog.Hash, known bool) {
 	if t.size == 0 {
 		root, _ = tlog.TreeHash(0, nil)
@@ -318,7 +338,7 @@ func (t *treeCheck) root() (root tlog.Hash, known bool) {
 	}
 	for level := range t.left {
 		switch {
-		case t.size>>level&1 == 0:
+		case t.size>>level&1 == 0: // the tree has no subtree of this level
 		case t.known>>level&1 == 0:
 			return root, false
 		case !known:
@@ -330,8 +350,8 @@ func (t *treeCheck) root() (root tlog.Hash, known bool) {
 	return root, known
 }
 
-// adopted copies a stored record into the fold, if no event has created it there. found is false if
-// there is no such record.
+// adopted copies a stored record into the fold, and returns it decoded. found is false if the fold
+// has a record with this key, or if no record is stored that can be decoded.
 func adopted[T any](a *auditor, bucket string, key []byte, decode func([]byte) (T, error)) (record T, found bool) {
 	if made, err := a.fold.Payload(bucket, key); err != nil || made != nil {
 		return record, false
@@ -348,14 +368,16 @@ func adopted[T any](a *auditor, bucket string, key []byte, decode func([]byte) (
 	return record, true
 }
 
-// foldSome folds the next events, up to the limits of the pace. It returns whether it has folded
-// all events of the snapshot.
+// foldSome folds the next events of the snapshot r, up to the limits of the pace. It returns true
+// if it has folded all events of the snapshot. If the events cannot be read to the end, it reports
+// this, and returns true as well, so that the records are compared.
 func (a *auditor) foldSome(ctx context.Context, r kv.Reader) (caughtUp bool, err error) {
 	stored, counters := &state.State{Reader: r}, []byte(state.KeyCounters)
 	if c, _, err := state.Lookup(stored, state.BucketMeta, counters, state.DecodeCounters); err == nil {
 		a.total = c.Events
 	}
 	p := &a.events
+	// The scan below clears it when a limit is reached.
 	caughtUp = true
 	var last []byte
 	read, size := 0, 0
@@ -385,7 +407,7 @@ func (a *auditor) foldSome(ctx context.Context, r kv.Reader) (caughtUp bool, err
 		return false, err
 	}
 	if last != nil {
-		a.nextKey = append(last, 0)
+		a.nextKey = append(last, 0) // the first key after the last one read
 	}
 	if scan != nil {
 		next := a.fold.Counters.Events + 1
@@ -396,13 +418,14 @@ func (a *auditor) foldSome(ctx context.Context, r kv.Reader) (caughtUp bool, err
 	if caughtUp {
 		a.closeAssumed()
 	}
+	// The comparison needs all records, and the tallies in memory must not grow without limit.
 	if caughtUp || a.fold.CountedInMemory() > a.pace.Records {
 		err = a.source.update(a.flush)
 	}
 	return caughtUp, err
 }
 
-// flush writes the sums that the fold keeps in memory to its records.
+// flush writes the tallies and the counters, which the fold keeps in memory, to its records.
 func (a *auditor) flush() error {
 	a.fold.Counters.Root, _ = a.tree.root() // unknown where events are missing, which is reported
 	if err := fold.Flush(a.fold); err != nil {
@@ -412,8 +435,8 @@ func (a *auditor) flush() error {
 	return a.source.applyPending()
 }
 
-// add adds an event to the tree and to the fold. Faults of the event are reported; after an error,
-// the audit cannot continue.
+// add adds an event to the tree and to the fold. Faults of the event are reported, and the audit
+// continues after it. An error means that the audit cannot continue.
 func (a *auditor) add(e *readEvent) error {
 	a.checkNumber(e)
 	a.checkTree(e)
@@ -427,6 +450,7 @@ func (a *auditor) add(e *readEvent) error {
 		return nil
 	case e.invalid != nil:
 		a.reportEvent(e.number, "%s", reason(e.invalid))
+		// Without this event, the rest of its request cannot be compared.
 		a.fold.Counters.Events, a.fold.Counters.InProgress = e.number, state.InProgress{IsIncomplete: true}
 		return nil
 	case e.damaged:
@@ -440,7 +464,8 @@ func (a *auditor) add(e *readEvent) error {
 	return nil
 }
 
-// checkNumber reports the events that are missing before this one, and continues after them.
+// checkNumber reports the events that are missing before this one, and makes the fold and the tree
+// continue after them. It also reports an event with the number 0.
 func (a *auditor) checkNumber(e *readEvent) {
 	next := a.fold.Counters.Events + 1
 	switch {
@@ -456,7 +481,8 @@ func (a *auditor) checkNumber(e *readEvent) {
 	a.checkTrusted()
 }
 
-// reportMissing reports that events are missing, unless the range is empty.
+// reportMissing reports that a range of events is missing, of which both ends are included. It does
+// nothing if to is below from.
 func (a *auditor) reportMissing(from, to uint64) {
 	switch {
 	case from == to:
@@ -466,8 +492,9 @@ func (a *auditor) reportMissing(from, to uint64) {
 	}
 }
 
-// checkTree checks the hashes that are stored with an event. Each is compared with the stored
-// hashes below it, so that a wrong hash is reported where it is.
+// checkTree adds the hashes that are stored with an event to the tree, and reports wrong ones. Each
+// is compared with the stored hashes below it, so that a wrong hash is reported where it is. Then
+// the tree is compared with the checkpoints.
 func (a *auditor) checkTree(e *readEvent) {
 	if e.number == 0 || e.number > merkle.MaxSize {
 		return
@@ -488,7 +515,8 @@ func (a *auditor) checkTree(e *readEvent) {
 	a.checkTrusted()
 }
 
-// checkLinks checks the links of an event to the other events about the same object.
+// checkLinks checks how an event is linked to the event before it about the same object. After a
+// forgotten event, it also checks that the linked events are erased.
 func (a *auditor) checkLinks(n *event.Entry) {
 	l := a.fold.Linked
 	if n.Previous != l.Previous {
@@ -518,12 +546,14 @@ func (a *auditor) checkLinks(n *event.Entry) {
 	}
 }
 
-// applyEvent applies an event to the fold, and reports why if that is impossible. Then it adjusts
-// the fold as if the event were right, so that later events are not reported for the same reason.
-// applied is false if the event could not be applied even then.
+// applyEvent applies an event to the fold. If that is impossible, it reports why, and tries again
+// after it has adjusted the fold as if the event were right. Thus later events are not reported for
+// the same reason. applied is false if the event could not be applied even then, and was skipped.
+// The audit cannot continue after err.
 func (a *auditor) applyEvent(ev *event.Event) (applied bool, err error) {
 	a.prepareAssumed(ev.Change)
 	fault, err := a.tryApply(ev)
+	// The event may refer to a definition that no event has, but that is stored.
 	if fault != nil && a.adopt(*ev) {
 		fault, err = a.tryApply(ev)
 	}
@@ -536,19 +566,20 @@ func (a *auditor) applyEvent(ev *event.Event) (applied bool, err error) {
 	if err != nil || again == nil {
 		return err == nil, err
 	}
+	// fault is why the event was not applied first, and again why not after the adjustments.
 	if again.Error() != fault.Error() {
 		a.report(a.eventProblem(*ev, reason(again)))
 	}
 	return false, a.skipEvent(*ev)
 }
 
-// tryApply applies an event completely, or not at all. fault is a fault of the event; after err,
-// the audit cannot continue.
+// tryApply applies an event completely, or not at all. fault is why the event is not possible. The
+// audit cannot continue after err.
 func (a *auditor) tryApply(ev *event.Event) (fault, err error) {
 	s := a.fold
 	before := s.Counters
 	s.Levels.Clear()
-	fault = fold.Apply(s, *ev)
+	fault = fold.Apply(s, *ev) // writes to the pending writes of a.source
 	if a.source.failure != nil {
 		return nil, a.source.failure
 	}
@@ -565,8 +596,9 @@ func (a *auditor) tryApply(ev *event.Event) (fault, err error) {
 	return nil, a.source.applyPending()
 }
 
-// skipEvent skips an event that cannot be applied. A sale is assumed to exist, because the events
-// of its objects follow.
+// skipEvent counts and links an event that cannot be applied, without its other effects. A sale or
+// reservation is assumed to exist, because the events of its objects follow. It is recorded as far
+// as its event describes it.
 func (a *auditor) skipEvent(ev event.Event) error {
 	s := a.fold
 	s.Counters.Events, s.Counters.Last = ev.Number, ev.Time
@@ -603,9 +635,9 @@ func (a *auditor) skipEvent(ev event.Event) error {
 	return a.source.applyPending()
 }
 
-// orderSkipped returns the ordinal of a skipped sale among the orders of its buyer. If the sale was
-// reserved before, that is the ordinal of the reservation. It returns 0 for a buyer that no event
-// defines.
+// orderSkipped returns the ordinal of a skipped sale among the orders of its buyer, and records the
+// order. If the sale was reserved before, that is the ordinal of the reservation. It returns 0 for
+// a buyer that no event defines.
 func (a *auditor) orderSkipped(d event.Deal) uint64 {
 	if d.Sale <= a.fold.Counters.Sales {
 		if before, err := a.fold.Sale(d.Sale); err == nil {
@@ -619,8 +651,8 @@ func (a *auditor) orderSkipped(d event.Deal) uint64 {
 	return ordinal
 }
 
-// linkSkipped links a skipped event as the last one about its object, because the next event about
-// the object refers to it.
+// linkSkipped makes a skipped event the last one about its object, because the next event about the
+// object refers to it. It does nothing if the object is unknown, or for a forgotten event.
 func (a *auditor) linkSkipped(ev event.Event) error {
 	name := event.ObjectOf(ev)
 	_, known, err := a.fold.Object(name)
@@ -634,7 +666,8 @@ func (a *auditor) linkSkipped(ev event.Event) error {
 	return errors.Join(err, a.source.applyPending())
 }
 
-// openAssumed assumes an open sale whose objects and sums are unknown, and so unlimited.
+// openAssumed makes a sale the open one whose objects and sums are unknown. Its sums are set so
+// high that any object fits.
 func (a *auditor) openAssumed(number uint64) {
 	const plenty = math.MaxInt64
 	a.isAssumed = true
@@ -642,21 +675,23 @@ func (a *auditor) openAssumed(number uint64) {
 	a.fold.Counters.Open = state.Opened{Sale: number, Objects: plenty, Price: plenty, Tally: tally}
 }
 
-// closeAssumed ends the assumed sale.
+// closeAssumed ends the assumed sale, if there is one.
 func (a *auditor) closeAssumed() {
 	if a.isAssumed {
 		a.isAssumed, a.fold.Counters.Open = false, state.Opened{}
 	}
 }
 
-// prepareAssumed ends the assumed sale when an event does not belong to it.
+// prepareAssumed ends the assumed sale before a change that is not one of its objects.
 func (a *auditor) prepareAssumed(c event.Change) {
 	if number, is := event.ShareOf(c); !is || number != a.fold.Counters.Open.Sale {
 		a.closeAssumed()
 	}
 }
 
-// tolerate adjusts the counters, and what the event depends on, so that the event can be applied.
+// tolerate adjusts the counters, and what an event depends on, so that the event can be applied
+// although a check failed. The request in progress is marked as incomplete, so that its settled
+// event is not compared with it.
 func (a *auditor) tolerate(ev event.Event) {
 	n := &a.fold.Counters
 	if ev.Time.Before(n.Last) {
@@ -706,7 +741,8 @@ func (a *auditor) tolerate(ev event.Event) {
 	}
 }
 
-// tolerateTruth binds a chain to some true value, unless it is bound.
+// tolerateTruth binds a chain to some true value, unless it is bound, so that a draw from it is
+// possible.
 func (a *auditor) tolerateTruth(question uint32, name string) {
 	if c, found, err := a.fold.Chain(question, name); err == nil && found && c.Bound == nil {
 		c.Bound = &event.Tag{}
@@ -716,8 +752,9 @@ func (a *auditor) tolerateTruth(question uint32, name string) {
 }
 
 // adopt copies the stored definitions that an event refers to and no event defines, so that the
-// rest can be audited. It returns whether it has copied any.
+// rest can be audited. It reports each of them. It returns true if it has copied any.
 func (a *auditor) adopt(ev event.Event) bool {
+	// The numbers of what the event refers to; under is the policy. 0 is none.
 	question, under, buyer := event.QuestionOf(ev), uint32(0), uint32(0)
 	var found []bool
 	switch c := ev.Change.(type) {
@@ -728,6 +765,7 @@ func (a *auditor) adopt(ev event.Event) bool {
 	case *event.SaleMade:
 		buyer = c.Buyer
 	default:
+		// For an object of a sale, the sale has the question and the buyer.
 		number, is := event.ShareOf(ev.Change)
 		sold := is && a.adoptSale(ev, number)
 		if r, err := a.fold.Sale(number); is && err == nil {
@@ -750,7 +788,9 @@ func (a *auditor) adopt(ev event.Event) bool {
 	return slices.Contains(found, true)
 }
 
-// adoptQuestion copies the stored definition of a question, if no event defines it.
+// adoptQuestion copies the stored definition of a question into the fold, if no event defines it,
+// and reports that. It returns false if nothing was copied. The functions adopt… below do the same
+// for other definitions.
 func (a *auditor) adoptQuestion(ev event.Event, number uint32) bool {
 	q, found := adopted(a, state.BucketQuestions, state.NumberKey(number), event.DecodeQuestion)
 	if !found {
@@ -762,7 +802,7 @@ func (a *auditor) adoptQuestion(ev event.Event, number uint32) bool {
 	return true
 }
 
-// adoptPolicy copies the stored definition of a policy, if no event defines it.
+// adoptPolicy is [auditor.adoptQuestion] for a policy.
 func (a *auditor) adoptPolicy(ev event.Event, number uint32) bool {
 	p, found := adopted(a, state.BucketPolicies, state.PolicyNumberKey(number), policy.Parse)
 	if !found {
@@ -774,7 +814,7 @@ func (a *auditor) adoptPolicy(ev event.Event, number uint32) bool {
 	return true
 }
 
-// adoptBuyer copies the stored record of a buyer, if no event defines it.
+// adoptBuyer is [auditor.adoptQuestion] for a buyer. Its counts begin at 0.
 func (a *auditor) adoptBuyer(ev event.Event, number uint32) bool {
 	b, found := adopted(a, state.BucketBuyers, state.NumberKey(number), state.DecodeBuyer)
 	if !found {
@@ -782,14 +822,14 @@ func (a *auditor) adoptBuyer(ev event.Event, number uint32) bool {
 	}
 	a.fold.Counters.Buyers = max(a.fold.Counters.Buyers, number)
 	b.Orders, b.Sold, b.Paid = 0, 0, 0 // the events recompute these
-	_ = a.fold.PutBuyer(number, b)
+	_ = a.fold.PutBuyer(number, b)     // a failure is recorded in foldStore
 	adopted(a, state.BucketBuyers, state.NameKey(b.Name), state.DecodeNumber32)
 	a.reportAdopted(ev, fmt.Sprintf("buyer %d", number))
 	return true
 }
 
-// adoptSale copies a stored sale or reservation, if no event defines it. It restores the state in
-// which its objects were sold or held.
+// adoptSale is [auditor.adoptQuestion] for a sale or reservation, of which ev is about an object.
+// It restores the status that the sale had when its objects were sold or held.
 func (a *auditor) adoptSale(ev event.Event, number uint64) bool {
 	r, found := adopted(a, state.BucketSales, state.EventKey(number), state.DecodeSale)
 	if !found {
@@ -810,7 +850,7 @@ func (a *auditor) adoptSale(ev event.Event, number uint64) bool {
 	return true
 }
 
-// adoptOrder copies the stored entry of a sale among the orders of its buyer.
+// adoptOrder copies the stored entry of a sale in the list of the orders of its buyer.
 func (a *auditor) adoptOrder(number uint64, r state.Sale) {
 	b, err := a.fold.Buyer(r.Buyer)
 	stored, found := adopted(a, state.BucketOrders, state.OrderKey(r.Buyer, r.Ordinal), state.DecodeNumber64)
@@ -820,8 +860,10 @@ func (a *auditor) adoptOrder(number uint64, r state.Sale) {
 	}
 }
 
-// adoptTruthKey copies the stored check of the truth key, if no event sets the key.
+// adoptTruthKey copies the stored check of the truth key into the fold, if no event sets the key,
+// and reports that. It returns false if nothing was copied.
 func (a *auditor) adoptTruthKey(ev event.Event) bool {
+	// The check is not decoded.
 	asItIs := func(payload []byte) ([]byte, error) { return payload, nil }
 	_, found := adopted(a, state.BucketMeta, []byte(state.KeyTruthKey), asItIs)
 	if found {
@@ -837,7 +879,8 @@ func (a *auditor) reportAdopted(ev event.Event, what string) {
 	a.report(a.eventProblem(ev, "no event defines "+what+"; the stored definition is used"))
 }
 
-// eventProblem returns a finding about an event.
+// eventProblem returns a finding about an event, with its object and question. Its text begins with
+// the kind of the event.
 func (a *auditor) eventProblem(ev event.Event, text string) Finding {
 	text = fmt.Sprintf("%s: %s", ev.Change.Kind(), text)
 	p := Finding{Kind: problemEvent, Event: ev.Number, Object: event.ObjectOf(ev), Text: text}
@@ -847,7 +890,8 @@ func (a *auditor) eventProblem(ev event.Event, text string) Finding {
 	return p
 }
 
-// questionName returns the name of a question from the folded events, or "".
+// questionName returns the name of the question with a number from the folded events, or "" if no
+// event defines it.
 func (a *auditor) questionName(number uint32) string {
 	if q, err := a.fold.Question(number); err == nil {
 		return q.Name

@@ -34,9 +34,10 @@ const (
 	longest  = time.Minute
 )
 
-// StartPublisher starts to pass checkpoints to a function of the host. The first is due at once,
-// and the next after a number of new events or after an interval. For either, 0 means never. The
-// errors are [errs.ErrNoSigner], and [errs.ErrInvalid] for a negative interval.
+// StartPublisher starts to pass signed checkpoints to the function to. The first call is due at
+// once, and the next after so many new events, or after the interval if there are new events. For
+// both limits, 0 means never. The errors are [errs.ErrNoSigner], and [errs.ErrInvalid] for a
+// negative interval.
 func StartPublisher(
 	m *Maker, to func(ctx context.Context, checkpoint []byte) error, events uint64, interval time.Duration,
 ) (*Publisher, error) {

@@ -176,9 +176,10 @@ func observed(s *state.State, took time.Duration) observe.Commit {
 // nothing if the batch has no event. The error fails the whole batch, or is
 // [errRetryWithoutRefused].
 //
-// A retried transaction does not decide refused proposals again. But if a proposal now has another
-// result than before, for example because its true value is no longer available, all later
-// proposals are decided again: they may have been refused because of changes that no longer happen.
+// A retried transaction does not decide refused proposals again. But a proposal may now have
+// another result than before, for example because its true value is no longer available. Then all
+// later proposals are decided again: they may have been refused because of changes that no longer
+// happen.
 func (l *Engine) decideBatch(batch []*Proposal, w kv.Writer, now time.Time) (*state.State, error) {
 	s, err := l.begin(w, now)
 	if err != nil {

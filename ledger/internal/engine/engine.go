@@ -77,7 +77,8 @@ func (l *Engine) Begin(
 // Size returns the size of the file in bytes.
 func (l *Engine) Size() (int64, error) { return l.base.Size() }
 
-// Sizes returns the size of the file in bytes, and how many of these bytes are unused.
+// Sizes returns the size of the file in bytes, and how many of these bytes are unused. free is 0 if
+// the store cannot report it.
 func (l *Engine) Sizes() (size, free int64, err error) {
 	if size, err = l.base.Size(); err != nil {
 		return 0, 0, err

@@ -63,9 +63,9 @@ func (p *part) restore(s *state.State) error {
 // no state, so it can read while earlier groups are folded.
 type reader struct{ fold.Reader }
 
-// add decodes a group and adds it to a part. It returns an [errs.ErrCorrupt] in four cases: the
-// number of records does not fit the group's positions, the group does not begin where the previous
-// one ended, a record is damaged, or the events have another root than the group states.
+// add decodes a group and adds it to a part. It returns an [errs.ErrCorrupt] in four cases. The
+// number of records does not fit the group's positions. The group does not begin where the previous
+// one ended. A record is damaged. The events have another root than the group states.
 func (r *reader) add(to *part, g journal.Group) error {
 	if !g.Fits() {
 		return errs.Corrupt(nil, "journal: a group of %d records goes from event %d to event %d", len(g.Records),
@@ -91,7 +91,7 @@ func (r *reader) add(to *part, g journal.Group) error {
 	return nil
 }
 
-// parts combines groups, which must begin at the current position of the reader, to parts for one
+// parts combines groups, which must begin at the current position of the reader, into parts for one
 // transaction each. The first error ends the sequence. Groups that were read before it, but do not
 // fill a part, are then not returned.
 func (r *reader) parts(groups iter.Seq2[journal.Group, error]) iter.Seq2[*part, error] {
@@ -230,7 +230,8 @@ func (l *Engine) foldJournal(ctx context.Context, j journal.Journal) error {
 	return nil
 }
 
-// fold folds the groups of a part in the memtable, in one transaction.
+// fold folds the groups of a part in the memtable, in one transaction. It sets l.frontier to the
+// frontier after them. After an error the memtable and l.frontier are as before.
 func (l *Engine) fold(p *part) error {
 	err := l.Store.Update(func(w kv.Writer) error {
 		s, err := state.Begin(w, time.Time{}) // no clock is needed: each event has its own time

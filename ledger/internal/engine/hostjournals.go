@@ -18,9 +18,9 @@ type HostJournals struct {
 	File   func() (string, error) // returns the identity of the ledger's file
 }
 
-// Find implements [Journals]. It opens the host's journal, which creates it if there is none. It
-// returns an [errs.ErrJournal] if there is also a journal beside the file, because that one may
-// hold events that are stored nowhere else.
+// Find implements [Journals]. It calls h.Open, which opens the host's journal, or creates it if
+// there is none. It returns an [errs.ErrJournal] if there is also a journal beside the file,
+// because that one may hold events that are stored nowhere else.
 func (h HostJournals) Find(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
 	if _, err := os.Stat(h.Beside); err == nil {
 		const text = "%w: a journal is also beside the file, %s; open the ledger once without the other journal"

@@ -284,9 +284,9 @@ func (l *Engine) dropJournal(j journal.Journal) error {
 }
 
 // saveIfReplaced makes sure that nothing that was acknowledged depends on a journal that was
-// replaced: it writes all of it to the file, without the name of the journal. The queue must be
-// stopped. It does nothing if the journal is Lasting, because the file names such a journal
-// permanently.
+// replaced. If the journal was replaced, it writes everything to the file, without the name of the
+// journal. The queue must be stopped. It does nothing if the journal is Lasting, because the file
+// names such a journal permanently.
 func (l *Engine) saveIfReplaced() {
 	if l.journal.replaced.Load() && !l.journal.from.Lasting() {
 		l.journal.save()

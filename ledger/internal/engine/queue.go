@@ -188,8 +188,9 @@ func (c *Queue) take() []*Proposal {
 	return batch
 }
 
-// recordTime records how long a batch took. If the batch contained a part, this time is owed to
-// other proposals. Otherwise the time is subtracted from what is owed.
+// recordTime records how long a batch took. If the batch contained a part of a large request, this
+// time is owed to other proposals: they may commit for as long before the next part does. Otherwise
+// the time is subtracted from what is owed.
 func (c *Queue) recordTime(batch []*Proposal, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,7 +201,9 @@ func (c *Queue) recordTime(batch []*Proposal, took time.Duration) {
 	}
 }
 
-// handOver ends the turn of a leader. The first proposal in the queue leads next, if there is one.
+// handOver ends the turn of a leader. The first proposal in the queue leads next, if there is one:
+// its caller receives true on its turn. That proposal has a turn, because only one that leads at
+// once has none.
 func (c *Queue) handOver() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -248,8 +251,8 @@ func (c *Queue) Stop(reason error) (first bool) {
 func (c *Queue) Close() bool {
 	first := false
 	c.update(func() { first, c.closed = !c.closed, true })
-	// No caller leads only if the queue is empty. Await returns no error, because the context never
-	// ends.
+	// While the queue has proposals, a caller leads. Await returns no error, because the context
+	// never ends.
 	_ = c.Await(context.Background(), func() bool { return !c.leading })
 	return first
 }
@@ -263,8 +266,8 @@ func (l *Engine) Submit(ctx context.Context, decide Decision) (first, last uint6
 	return l.Propose(ctx, &Proposal{Decide: decide})
 }
 
-// Propose is [Engine.Submit] for a proposal that may have a function of its own that records its
-// changes, or may be one part of a large request ([Proposal]).
+// Propose is [Engine.Submit] with all options of a [Proposal]: its own function that records the
+// changes, and whether it is a part of a large request.
 func (l *Engine) Propose(ctx context.Context, p *Proposal) (first, last uint64, err error) {
 	if l.ReadOnly {
 		return 0, 0, errs.ErrReadOnly

@@ -182,7 +182,9 @@ func (l *Engine) Complete(copied kv.Writer) error {
 // Checkpoint writes everything that was committed before the call to the file.
 func (l *Engine) Checkpoint() error { return l.checkpoint(context.Background()) }
 
-// checkpoint is Checkpoint, but waits only until ctx ends.
+// checkpoint writes everything that was committed before the call to the file. If ctx ends first,
+// it returns ctx.Err(), and a checkpoint that has begun continues. An error that leaves it unknown
+// what is in the file stops the ledger.
 func (l *Engine) checkpoint(ctx context.Context) error {
 	err := l.table.CheckpointWithin(ctx)
 	if err != nil {

@@ -80,7 +80,8 @@ type storedCounters struct {
 	state.Counters
 }
 
-// take returns a viewing for one reader, reused if there is an idle one.
+// take returns a viewing for one reader: an idle one, or a new one whose run is its runOn. The
+// reader must return it with giveBack.
 func (p *views) take(l *Engine) *viewing {
 	v, _ := p.idle.Get().(*viewing)
 	if v == nil {

@@ -28,8 +28,8 @@ func (c *Created) Fields(x wire.Codec) {
 	x.Text(&c.LogKey)
 }
 
-// mapTo copies the fields between the change and its detail, in the direction of m. In the detail,
-// the ID is the text of a UUID.
+// mapTo copies the fields to the detail or, if m parses, from the detail. In the detail, the ID is
+// the text of a UUID.
 func (c *Created) mapTo(d *event.Created, m *mapper) {
 	if m.parses() {
 		id, err := uuid.Parse(d.ID)
@@ -104,9 +104,8 @@ func (c *QuestionDefined) Fields(x wire.Codec) {
 	}
 }
 
-// mapTo copies the fields between the change and its detail, in the direction of m. A detail may
-// come from a forged document, so mapTo records an error if no ledger could have defined the
-// question.
+// mapTo copies the fields to the detail or, if m parses, from the detail. A detail may come from a
+// forged document, so mapTo records an error if no ledger could have defined the question.
 func (c *QuestionDefined) mapTo(d *event.QuestionDefined, m *mapper) {
 	same(m, &c.Number, &d.Number)
 	same(m, &c.Name, &d.Name)
@@ -140,9 +139,9 @@ func (c *PolicyDefined) Fields(x wire.Codec) {
 	x.Text(&c.JSON)
 }
 
-// mapTo converts the policy, which is its canonical JSON in the change. Towards the detail, it gets
-// the policy from [Names] by its number, which saves parsing the JSON again. A detail without a
-// policy is an error.
+// mapTo copies the number, and converts the policy, which is canonical JSON in the change. If m
+// parses, a detail without a policy is an error. Otherwise it looks the policy up by its number,
+// which saves parsing the JSON again.
 func (c *PolicyDefined) mapTo(d *event.PolicyDefined, m *mapper) {
 	same(m, &c.Number, &d.Number)
 	switch {
@@ -171,7 +170,7 @@ func (c *BuyerNamed) Fields(x wire.Codec) {
 	x.Text(&c.Name)
 }
 
-// mapTo copies the number and the name between the change and its detail, in the direction of m.
+// mapTo copies the number and the name to the detail or, if m parses, from the detail.
 func (c *BuyerNamed) mapTo(d *event.BuyerNamed, m *mapper) {
 	if m.parses() {
 		// A document repeats the name in every sale to the buyer. An invalid name is refused here,

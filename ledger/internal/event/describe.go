@@ -31,7 +31,8 @@ func Describe(ev Event, names Names) (event.Event, error) {
 	said := event.Event{Number: ev.Number, Time: ev.Time, Erased: ev.Erased != nil && !isAboutSeveral(ev.Change)}
 	_, isPersonal := ev.Change.(Personal)
 	_, isLasting := ev.Change.(lasting)
-	// An erased change about one object, without public fields, has nothing to describe.
+	// An erased change about one object, without public fields, has nothing to describe. A change
+	// that is not about one object is never erased, so such an event is damaged.
 	if row := k.row(); row != nil && said.Erased && isPersonal && !isLasting {
 		said.Says = row.zero
 	} else if row != nil && (isPersonal || !said.Erased) {
@@ -101,7 +102,8 @@ type mapper struct {
 	err     error
 }
 
-// parses reports whether a detail is converted to a change.
+// parses reports whether a detail is converted to a change. If not, a change is converted to a
+// detail.
 func (m *mapper) parses() bool { return m.numbers != nil }
 
 // note records an error. It ignores nil, and every error after the first.
@@ -127,8 +129,8 @@ func (m *mapper) checkOmitted(d event.Detail, omitted [][]int) {
 	}
 }
 
-// same copies a field that has the same type in the change (c) and in its detail (d), in the
-// direction of the mapper.
+// same copies a field that has the same type in the change (c) and in its detail (d): from d if m
+// parses a detail, and otherwise from c.
 func same[T any](m *mapper, c, d *T) {
 	if m.parses() {
 		*c = *d
@@ -137,8 +139,8 @@ func same[T any](m *mapper, c, d *T) {
 	}
 }
 
-// question converts a reference to a question. It is a number in the change, and a name in the
-// detail. It records an error if no earlier event defines the question.
+// question converts a reference to a question. If m parses, it sets the number from the name, and
+// otherwise the name from the number. It records an error if no earlier event defines the question.
 func (m *mapper) question(number *uint32, name *string) {
 	if !m.parses() {
 		*name = m.questionName(*number)
@@ -158,9 +160,9 @@ func (m *mapper) questionName(number uint32) string {
 	return q.Name
 }
 
-// policy converts a reference to a policy. It is a number in the change, and the policy itself in
-// the detail. The number 0 and nil mean that there is none. It records an error if no earlier event
-// defines the policy.
+// policy converts a reference to a policy. If m parses, it sets the number from the policy, and
+// otherwise the policy from the number. The number 0 and nil mean that there is none. It records an
+// error if no earlier event defines the policy.
 func (m *mapper) policy(number *uint32, p **policy.Policy) {
 	if !m.parses() {
 		*p = m.policyOf(*number)
@@ -185,8 +187,8 @@ func (m *mapper) policyOf(number uint32) *policy.Policy {
 	return &p
 }
 
-// buyer converts a reference to a buyer. It is a number in the change, and a name in the detail. It
-// records an error if no earlier event names the buyer.
+// buyer converts a reference to a buyer. If m parses, it sets the number from the name, and
+// otherwise the name from the number. It records an error if no earlier event names the buyer.
 func (m *mapper) buyer(number *uint32, name *string) {
 	if !m.parses() {
 		*name = m.buyerName(*number)
@@ -212,9 +214,8 @@ func (m *mapper) noiseKey(number uint32) string {
 }
 
 // dealOf returns the deal of a sale or a reservation. by is the kind of the event that started it.
-// If it is missing, dealOf returns a deal without a question, and records the error if m converts a
-// change to a detail. In the other direction, [mapper.response] records the error, because it finds
-// no question.
+// If it is missing, dealOf returns a deal without a question, and records an error unless m parses.
+// If m parses, [mapper.response] records the error, because the deal has no question.
 func (m *mapper) dealOf(by Kind, sale uint64) Deal {
 	of, err := m.names.Deal(by, sale)
 	if !m.parses() {
@@ -233,8 +234,9 @@ func (m *mapper) namesOf(of Deal) (question string, epsilon privacy.Epsilon, buy
 }
 
 // response converts the response of an object, for the question and the ε of a deal. text and
-// method point to the two fields of the detail. It records an error if the question is missing or
-// cannot have the response, or if the method is unknown.
+// method are the two fields of the detail. If m parses, it sets r from them, and otherwise them
+// from r. It records an error if the question is missing or cannot have the response, or if the
+// method is unknown.
 func (m *mapper) response(object string, of Deal, r *Response, text, method *string) {
 	q, err := m.names.Question(of.Question)
 	if !m.parses() {
@@ -256,8 +258,8 @@ func (m *mapper) response(object string, of Deal, r *Response, text, method *str
 	}
 }
 
-// amount converts an amount of money. It is unsigned in the change (c), and signed in the detail
-// (d). It records an error if the detail has a negative amount.
+// amount converts an amount of money, which is unsigned in the change (c) and signed in the detail
+// (d). If m parses, it sets *c, and records an error if *d is negative.
 func (m *mapper) amount(c *uint64, d *int64) {
 	if !m.parses() {
 		*d = int64(*c)
@@ -268,8 +270,9 @@ func (m *mapper) amount(c *uint64, d *int64) {
 	}
 }
 
-// tag converts the keyed hash of a true value. Only facts of statements contain it, so it leaves
-// other details without it. It records an error if a fact has a tag of another length.
+// tag converts the keyed hash of a true value. If m parses, it sets *c, and records an error if *d
+// has another length. Otherwise it sets *d, but only in a fact of a statement. Other details do not
+// contain the hash.
 func (m *mapper) tag(c *Tag, d *event.Hex) {
 	if m.parses() {
 		if copy(c[:], *d); len(*d) != len(c) {

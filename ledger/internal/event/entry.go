@@ -129,7 +129,8 @@ func (w *Written) commitment() Commitment {
 	copy(salt[:], w.hidden.Buf)
 	shown := len(w.hidden.Buf) - w.withheld
 	fields, withheld := w.hidden.Buf[len(salt):shown], w.hidden.Buf[shown:]
-	// The buffer first has the input of the inner hash, and then that of the outer one.
+	// inner is SHA-256(salt ‖ withheld), and outer is salt′. The buffer has the input of the inner
+	// hash, and then that of the result.
 	w.shown.Buf = append(append(w.shown.Buf[:0], salt[:]...), withheld...)
 	inner, outer := sha256.Sum256(w.shown.Buf), salt.shown()
 	w.shown.Buf = append(append(append(w.shown.Buf[:0], outer[:]...), fields...), inner[:]...)

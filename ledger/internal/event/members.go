@@ -30,9 +30,8 @@ func (c *Enrolled) Fields(x wire.Codec) {
 	x.Epsilon(&c.Cap)
 }
 
-// mapTo copies the fields between the change and its detail, in the direction of m. A statement has
-// the number of the noise key, but not the event that names it. So the name is set only in the
-// detail.
+// mapTo copies the fields to the detail or, if m parses, from the detail. A statement has the
+// number of the noise key, but not the event that names it. So the name is set only in the detail.
 func (c *Enrolled) mapTo(d *event.Enrolled, m *mapper) {
 	same(m, &c.Object, &d.Object)
 	m.question(&c.Question, &d.Question)
@@ -61,7 +60,7 @@ func (c *Withdrawn) requests(Names) ([]Identity, error) {
 	return []Identity{ObjectRequest(RequestWithdraw, c.Object)}, nil
 }
 
-// mapTo copies the fields between the change and its detail, in the direction of m.
+// mapTo copies the fields to the detail or, if m parses, from the detail.
 func (c *Withdrawn) mapTo(d *event.Withdrawn, m *mapper) {
 	same(m, &c.Object, &d.Object)
 }
@@ -82,8 +81,8 @@ func (c *EpochBegun) Fields(x wire.Codec) {
 	x.U32(&c.Question)
 }
 
-// requests returns the identity of the only request that begins an epoch. It contains the name of
-// the question, which it gets by the number.
+// requests implements [single]. The request has the name of the question, and the event only its
+// number.
 func (c *EpochBegun) requests(names Names) ([]Identity, error) {
 	q, err := names.Question(c.Question)
 	if err != nil {
@@ -92,7 +91,7 @@ func (c *EpochBegun) requests(names Names) ([]Identity, error) {
 	return []Identity{EpochRequest(q.Name, c.Object)}, nil
 }
 
-// mapTo copies the fields between the change and its detail, in the direction of m.
+// mapTo copies the fields to the detail or, if m parses, from the detail.
 func (c *EpochBegun) mapTo(d *event.EpochBegun, m *mapper) {
 	same(m, &c.Object, &d.Object)
 	m.question(&c.Question, &d.Question)
@@ -122,7 +121,7 @@ func (c *TermsChanged) Fields(x wire.Codec) {
 	x.Text(&c.Consent)
 }
 
-// mapTo copies the fields between the change and its detail, in the direction of m.
+// mapTo copies the fields to the detail or, if m parses, from the detail.
 func (c *TermsChanged) mapTo(d *event.TermsChanged, m *mapper) {
 	same(m, &c.Object, &d.Object)
 	m.question(&c.Question, &d.Question)
@@ -158,9 +157,9 @@ func (c *ObjectRefused) Fields(x wire.Codec) {
 	}
 }
 
-// mapTo copies the fields between the change and its detail, in the direction of m. It records an
-// error for a detail that Fields could not encode: with an unknown reason or remedy, or a text Why
-// without its reason.
+// mapTo copies the fields to the detail or, if m parses, from the detail. It records an error for a
+// detail that Fields could not encode: with an unknown reason or remedy, or a text Why without its
+// reason.
 func (c *ObjectRefused) mapTo(d *event.ObjectRefused, m *mapper) {
 	m.question(&c.Question, &d.Question)
 	same(m, &c.Refusal, &d.Refusal)
@@ -203,7 +202,7 @@ func (c *Stated) requests(Names) ([]Identity, error) {
 	return []Identity{ObjectRequest(RequestStatement, c.Object)}, nil
 }
 
-// mapTo copies the fields between the change and its detail, in the direction of m.
+// mapTo copies the fields to the detail or, if m parses, from the detail.
 func (c *Stated) mapTo(d *event.Stated, m *mapper) {
 	same(m, &c.Object, &d.Object)
 	same(m, &c.Cap, &d.Cap)
@@ -241,8 +240,8 @@ func (c *Forgotten) requests(Names) ([]Identity, error) {
 	return []Identity{ObjectRequest(RequestForget, c.Object)}, nil
 }
 
-// mapTo copies the fields between the change and its detail, in the direction of m. It first gives
-// the list of chains in the target the length of the list in the source.
+// mapTo copies the fields to the detail or, if m parses, from the detail. It first gives the list
+// of chains in the target the length of the list in the source.
 func (c *Forgotten) mapTo(d *event.Forgotten, m *mapper) {
 	same(m, &c.Object, &d.Object)
 	same(m, &c.Cap, &d.Cap)

@@ -27,7 +27,7 @@ func (c *TruthBound) Fields(x wire.Codec) {
 	x.Array(c.Tag[:])
 }
 
-// mapTo copies the fields between the change and its detail, in the direction of m.
+// mapTo copies the fields to the detail or, if m parses, from the detail.
 func (c *TruthBound) mapTo(d *event.TruthBound, m *mapper) {
 	same(m, &c.Object, &d.Object)
 	m.question(&c.Question, &d.Question)
@@ -59,7 +59,7 @@ func (c *Released) Fields(x wire.Codec) {
 	}
 }
 
-// mapTo copies the fields between the change and its detail, in the direction of m.
+// mapTo copies the fields to the detail or, if m parses, from the detail.
 func (c *Released) mapTo(d *event.Released, m *mapper) {
 	same(m, &c.Object, &d.Object)
 	m.question(&c.Question, &d.Question)
@@ -88,7 +88,7 @@ func (c *Charged) Fields(x wire.Codec) {
 	x.Epsilon(&c.Epsilon)
 }
 
-// mapTo copies the fields between the change and its detail, in the direction of m.
+// mapTo copies the fields to the detail or, if m parses, from the detail.
 func (c *Charged) mapTo(d *event.Charged, m *mapper) {
 	same(m, &c.Object, &d.Object)
 	m.question(&c.Question, &d.Question)

@@ -42,8 +42,8 @@ func (c *Reserved) Fields(x wire.Codec) {
 	x.Time(&c.Expires)
 }
 
-// mapTo copies the fields between the change and its detail, in the direction of m. It records an
-// error for an expiry that the encoding of times cannot represent.
+// mapTo copies the fields to the detail or, if m parses, from the detail. It records an error for
+// an expiry that the encoding of times cannot represent.
 func (c *Reserved) mapTo(d *event.Reserved, m *mapper) {
 	same(m, &c.Sale, &d.Sale)
 	m.buyer(&c.Buyer, &d.Buyer)
@@ -81,8 +81,8 @@ func (c *Held) Fields(x wire.Codec) {
 	x.Short(&c.Policy)
 }
 
-// mapTo copies the fields between the change and its detail, in the direction of m. Outside of
-// statements, the detail also has fields of the reservation.
+// mapTo copies the fields to the detail or, if m parses, from the detail. Outside of statements,
+// the detail also has fields of the reservation.
 func (c *Held) mapTo(d *event.Held, m *mapper) {
 	same(m, &c.Object, &d.Object)
 	same(m, &c.Sale, &d.Sale)
@@ -132,7 +132,7 @@ func (c *SaleMade) Fields(x wire.Codec) {
 // withheld implements [withholding]: buyers do not get these fields.
 func (c *SaleMade) withheld(x wire.Codec) { c.Tally.methods(x) }
 
-// mapTo copies the fields between the change and its detail, in the direction of m.
+// mapTo copies the fields to the detail or, if m parses, from the detail.
 func (c *SaleMade) mapTo(d *event.SaleMade, m *mapper) {
 	same(m, &c.Sale, &d.Sale)
 	m.buyer(&c.Buyer, &d.Buyer)
@@ -175,9 +175,9 @@ func (c *Sold) Fields(x wire.Codec) {
 // withheld implements [withholding]: buyers do not get these fields.
 func (c *Sold) withheld(x wire.Codec) { c.Method.fields(x) }
 
-// mapTo copies the fields between the change and its detail, in the direction of m. The text of the
-// response depends on the question and the ε of the sale. Outside of statements, the detail also
-// has fields of the sale.
+// mapTo copies the fields to the detail or, if m parses, from the detail. The text of the response
+// depends on the question and the ε of the sale. Outside of statements, the detail also has fields
+// of the sale.
 func (c *Sold) mapTo(d *event.Sold, m *mapper) {
 	same(m, &c.Object, &d.Object)
 	same(m, &c.Sale, &d.Sale)

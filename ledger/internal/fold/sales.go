@@ -51,7 +51,7 @@ func applySale(s *state.State, c *event.SaleMade, ev event.Event, r state.Sale) 
 			return err
 		}
 	} else {
-		r.Status, r.Promised, r.Expires = state.SaleSold, r.Price, time.Time{}
+		r.Status, r.Promised, r.Expires = state.SaleSold, r.Price, time.Time{} // Promised keeps the reserved price
 		r.Objects, r.Price, r.Refused, r.Event = c.Objects, c.Price, c.Refused, ev.Number
 	}
 	s.Counters.Sold++

@@ -33,7 +33,7 @@ func (q *panelQuery) readAlternative(s *state.State, refused *RefusalList, out *
 	if err := partial.readPanel(s); err != nil {
 		return err
 	}
-	_, without, free := partial.recorded() // free: a partial request gets the recorded answer without
+	_, without, free := partial.recorded() // without: the recorded answer that a partial request gets
 	// From here on, the copy is for a request that is not partial.
 	partial.request.Partial, partial.others = false, nil
 	*out = api.Budget{

@@ -137,7 +137,7 @@ func cursor(s *state.State, settled []uint64) (name string, err error) {
 }
 
 // outcomeOf returns the outcome of some parts of a request, given the events that settled them. It
-// reads no more refusals than the outcome lists.
+// reads refusals only until [api.MaxPanel] are listed.
 func outcomeOf(s *state.State, settled []uint64) (o Outcome, err error) {
 	for _, number := range settled {
 		part, err := s.Settlement(number)

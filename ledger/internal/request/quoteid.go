@@ -59,8 +59,8 @@ func (o *quotedOffer) sells(name string, price uint64) {
 	o.write()
 }
 
-// refuses adds an object that is refused. The reason is not hashed: the buyer has the ID, and could
-// try which reason gives it.
+// refuses adds an object that is refused. The reason is not hashed, because the buyer has the ID,
+// and could compute it for each reason.
 func (o *quotedOffer) refuses(name string) {
 	o.e.Flag(false)
 	o.e.Text(name)
@@ -79,8 +79,8 @@ func (o *quotedOffer) id(objects *quotedObjects) string {
 	return hex.EncodeToString(slices.Concat(offer, names, objects.policies.Sum(nil)[:termsBytes]))
 }
 
-// areSameOffer reports whether two quote IDs are of the same offer: their first part is equal. An
-// ID of the buyer may be shorter than that.
+// areSameOffer reports whether two quote IDs are of the same offer: their first part is equal. The
+// ID that a buyer gives may be shorter than that.
 func areSameOffer(id, other string) bool {
 	return id[:min(len(id), 2*offerBytes)] == other[:min(len(other), 2*offerBytes)]
 }

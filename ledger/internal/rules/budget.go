@@ -87,7 +87,7 @@ type Charge struct {
 // Headroom is the remaining budget of an object.
 type Headroom struct {
 	Ceiling, Spent   privacy.Epsilon // of the chain
-	Free, Left       privacy.Epsilon // left under the ceiling: without regard to what other requests hold, and after it
+	Free, Left       privacy.Epsilon // left under the ceiling: if others held nothing, and after what they hold
 	CapFree, CapLeft privacy.Epsilon // the same for the cap of the object
 }
 

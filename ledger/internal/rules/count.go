@@ -46,9 +46,9 @@ type Count struct {
 	hasExceptions bool                    // for an object and a level, the terms alone do not decide
 	until         time.Time               // the first time at which the result changes without an event, or zero
 	offers        map[uint32]*saleTerms   // by number of the policy
-	groups        map[groupKey]*group
-	lastKey       groupKey // group of the last object; the next object is often in the same
-	lastGroup     *group   // groups[lastKey], or nil if there is none
+	groups        map[groupKey]*group     // the groups since the last sum
+	lastKey       groupKey                // group of the last object; the next object is often in the same
+	lastGroup     *group                  // groups[lastKey], or nil if there is none
 }
 
 // levelSet is a set of indexes of levels.

@@ -53,8 +53,9 @@ func (r *Reading) Resume() {
 	}
 }
 
-// step counts one record and, every [CheckEvery] records, checks the context and the meter. After
-// the first error each further record fails.
+// step counts one record. Every [CheckEvery] records it checks the context and the meter, and
+// returns the first error. Each further record then fails as well, because r.due stays the same.
+// While events are recorded, it only counts.
 func (r *Reading) step() error {
 	if r == nil || r.ctx == nil {
 		return nil

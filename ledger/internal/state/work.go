@@ -15,7 +15,9 @@ type Work struct {
 	LeftOut  map[api.Reason]uint64 // number of refused objects, by reason
 }
 
-// Count counts a change that was recorded. It may be called on nil.
+// Count counts a change that was recorded. A response or answer counts by its method, a settled
+// request with its cost, and a refusal by its reason. Other changes do not count. It may be called
+// on nil.
 func (w *Work) Count(c event.Change) {
 	if w == nil {
 		return

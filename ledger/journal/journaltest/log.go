@@ -25,7 +25,7 @@ func (l *Log) read(at []int64) (found []tlog.Hash, err error) {
 	return found, nil
 }
 
-// End returns where the log ends.
+// End returns where the log ends: the number of its records, and the root of the tree over them.
 func (l *Log) End() journal.Position {
 	root, err := tlog.TreeHash(int64(l.at), tlog.HashReaderFunc(l.read))
 	if err != nil {

@@ -147,7 +147,8 @@ func (h *handle) ready(ctx context.Context) error {
 	return nil
 }
 
-// Claim implements [journal.Journal]. The host that claims no longer counts as a follower.
+// Claim implements [journal.Journal]. The new term fences all other handles. The host that claims
+// no longer counts as a follower.
 func (h *handle) Claim(ctx context.Context) (term uint64, end journal.Position, err error) {
 	err = h.call(ctx, Call{Method: "Claim"}, func() error {
 		h.in.term++
@@ -169,7 +170,8 @@ func (h *handle) Settle(ctx context.Context) error {
 	return h.ready(ctx)
 }
 
-// Head implements [journal.Follower].
+// Head implements [journal.Follower]. It returns the head also with ErrFenced, which it returns if
+// the handle has claimed the journal and another handle has claimed it since.
 func (h *handle) Head(ctx context.Context) (head journal.Head, err error) {
 	err = h.call(ctx, Call{Method: "Head"}, func() error {
 		head = journal.Head{Host: h.in.host, Term: h.in.term, End: h.in.end()}
@@ -181,7 +183,7 @@ func (h *handle) Head(ctx context.Context) (head journal.Head, err error) {
 	return head, err
 }
 
-// Append implements [journal.Journal].
+// Append implements [journal.Journal]. It stores a copy of the group, and ends all waits of Await.
 func (h *handle) Append(ctx context.Context, g journal.Group) error {
 	return h.call(ctx, Call{Method: "Append", Group: g}, func() error {
 		switch {
@@ -196,7 +198,8 @@ func (h *handle) Append(ctx context.Context, g journal.Group) error {
 	})
 }
 
-// Trim implements [journal.Journal].
+// Trim implements [journal.Journal]. It removes all groups up to the position, or none: it returns
+// a HeldError if another host has reported by Folded that it lacks some of them.
 func (h *handle) Trim(ctx context.Context, through journal.Position) error {
 	return h.call(ctx, Call{Method: "Trim", Through: through}, func() error {
 		if h.term == 0 || h.term != h.in.term {
@@ -256,7 +259,8 @@ func (h *handle) more(ctx context.Context, at journal.Position) (grown chan stru
 	return h.in.grown, nil
 }
 
-// Folded implements [journal.Follower].
+// Folded implements [journal.Follower]. It records the number of events under the name of the
+// handle's host, for Trim and [Memory.Bases].
 func (h *handle) Folded(ctx context.Context, through journal.Position) error {
 	h.in.mu.Lock()
 	defer h.in.mu.Unlock()
@@ -306,7 +310,8 @@ func (h *handle) next(ctx context.Context, at journal.Position) (g journal.Group
 	return stored(h.in.groups[n]), true, nil
 }
 
-// Close implements [journal.Journal], and ends waits of Await.
+// Close implements [journal.Journal]. It ends waits of Await; those of other handles then continue
+// to wait.
 func (h *handle) Close() error {
 	h.in.mu.Lock()
 	defer h.in.mu.Unlock()
@@ -315,7 +320,7 @@ func (h *handle) Close() error {
 	return nil
 }
 
-// stored returns a group as a journal stores it: a deep copy without Cut.
+// stored returns a group as Read must return it: a copy that shares no memory with g, without Cut.
 func stored(g journal.Group) journal.Group {
 	records := make([][]byte, len(g.Records))
 	for i, r := range g.Records {

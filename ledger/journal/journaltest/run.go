@@ -99,7 +99,7 @@ func newFixture(t *testing.T, k Kind) *fixture {
 	return g
 }
 
-// open opens a handle, which is closed when the test ends.
+// open opens a handle, which becomes g.j and is closed when the test ends. It is not claimed yet.
 func (g *fixture) open() {
 	g.Helper()
 	var err error
@@ -120,7 +120,8 @@ func (g *fixture) claim() {
 	g.term = term
 }
 
-// reopen closes the journal, opens and checks it, and claims it again.
+// reopen closes the present handle and opens another one. It checks the content through the new
+// handle, and claims the journal with it.
 func (g *fixture) reopen() {
 	g.Helper()
 	if err := g.j.Close(); err != nil {
@@ -230,7 +231,8 @@ func (g *fixture) check() {
 	}
 }
 
-// wantGroups checks that Read returns the wanted groups after a position.
+// wantGroups checks that Read after a position returns exactly the groups want, without Cut, and
+// then ends without an error.
 func (g *fixture) wantGroups(at journal.Position, want []journal.Group) {
 	g.Helper()
 	found, err := g.read(at)
@@ -267,7 +269,8 @@ func (g *fixture) fold(through journal.Position) {
 	}
 }
 
-// wantReadErr checks that Read fails from a position that is not in the journal.
+// wantReadErr checks that Read after a position that is not in the journal returns no group, and an
+// error that wraps both want and ErrCorrupt.
 func (g *fixture) wantReadErr(at journal.Position, want error) {
 	g.Helper()
 	found, err := g.read(at)
@@ -298,7 +301,8 @@ func testName(t *testing.T, k Kind) {
 	}
 }
 
-// testEmpty checks Read on a journal without groups, and the first append to it.
+// testEmpty checks Read on a journal without groups, before and after it is opened again, and then
+// the first append to it.
 func testEmpty(t *testing.T, k Kind) {
 	g := newFixture(t, k)
 	check := func() { // the journal begins after event 2, and ends there
@@ -354,7 +358,8 @@ func testRecords(t *testing.T, k Kind) {
 	g.reopen()
 }
 
-// testRejected checks that invalid groups are rejected, and that the handle continues.
+// testRejected checks that groups that do not continue the journal are rejected with ErrOrder, and
+// groups of another term with ErrFenced. Then the handle must continue.
 func testRejected(t *testing.T, k Kind) {
 	g := newFixture(t, k)
 	g.fill(3)
@@ -492,7 +497,7 @@ func testTrimAll(t *testing.T, k Kind) {
 	}
 }
 
-// testCut checks groups with Cut, directly before and after a trim.
+// testCut appends two groups with Cut directly after each other, and trims up to the first of them.
 func testCut(t *testing.T, k Kind) {
 	g := newFixture(t, k)
 	for range 3 {
@@ -554,7 +559,8 @@ func testContext(t *testing.T, k Kind) {
 	g.reopen()
 }
 
-// wantRefused checks that every call returns an error that wraps the wanted one.
+// wantRefused checks that every call of the present handle but Close returns an error that wraps
+// want.
 func (g *fixture) wantRefused(want error) {
 	g.Helper()
 	_, _, claimed := g.j.Claim(g.Context())
@@ -581,7 +587,8 @@ func testClosed(t *testing.T, k Kind) {
 	g.check()
 }
 
-// testUncertain runs uncertain for groups of all sizes and both outcomes.
+// testUncertain calls [fixture.uncertain] with both outcomes, with and without Cut, and for small
+// and large groups.
 func testUncertain(t *testing.T, k Kind) {
 	g := newFixture(t, k)
 	if g.medium.Break == nil {
@@ -634,7 +641,7 @@ func (g *fixture) uncertain(landed, cut, large bool) {
 	g.reopen()
 }
 
-// testTerms checks that a claim fences the earlier terms of the same handle.
+// testTerms checks that a claim fences the earlier terms of the same handle, too.
 func testTerms(t *testing.T, k Kind) {
 	g := newFixture(t, k)
 	for range 3 {
@@ -717,8 +724,9 @@ func testTamper(t *testing.T, k Kind, how, call string) {
 	g.wantErr(nil, "a second Close", g.j.Close())
 }
 
-// testConcurrent appends, trims and claims while Read is in progress, and checks that Read still
-// returns the groups that were there. n chooses the group after which that happens, and the calls.
+// testConcurrent appends, trims and claims while Read is in progress. Read must still return all
+// groups that the journal had when it began. n chooses the group after which that happens, and the
+// calls.
 func testConcurrent(t *testing.T, k Kind) {
 	for n := 0; n < 8; n += k.step(3) {
 		g := newFixture(t, k)

@@ -97,7 +97,8 @@ func makeFolder(path string, flush func(dir string) error) error {
 // Name returns the path of the directory.
 func (d *directory) Name() string { return d.path }
 
-// Close unlocks the directory. A second Close does nothing.
+// Close unlocks the directory, and flushes and closes the files of marks. A second Close does
+// nothing.
 func (d *directory) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -236,7 +237,8 @@ func (s *journalDir) put(of Segment, k Key) error {
 	return ledgerfile.Write(s.file(of), keyFile(s.journal, of, k), ledgerfile.Options{Suffix: newSuffix})
 }
 
-// get implements [Holder.Get] for one journal.
+// get implements [Holder.Get] for one journal. It returns ErrDestroyed for a key that a call of
+// Keep has excluded, even if it was never stored.
 func (s *journalDir) get(of Segment) (k Key, err error) {
 	if s.kept.isDestroyed(of) {
 		return k, fmt.Errorf("%w: %v", ErrDestroyed, of)
@@ -309,8 +311,8 @@ func (s *journalDir) list() (segments []Segment, unfinished []string, err error)
 	return segments, unfinished, err
 }
 
-// highestTerm returns the highest term that a call of Put, Keep or Mark has left in the directory:
-// in the name of a key file, in the arguments of Keep, or in the mark.
+// highestTerm returns the highest term that a call has left in the directory: in the name of a key
+// file, in the arguments of the last Keep, or in the mark.
 func (s *journalDir) highestTerm() (term uint64, err error) {
 	segments, _, err := s.list()
 	term = max(s.mark.last.Term, s.kept.below.Term)

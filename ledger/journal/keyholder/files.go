@@ -51,25 +51,30 @@ func unsealed(name, magic string, b []byte) (*wire.Decoder, error) {
 	return &wire.Decoder{Rest: fields}, nil
 }
 
-// The fields below are used in files, and in requests and their answers ([Handler]).
+// The fields below are used in files, and in requests and their answers ([Handler]). Each put
+// function encodes them, and the take function of the same name decodes them.
 
+// putSegment encodes a segment: term and number.
 func putSegment(e *wire.Encoder, s Segment) {
 	e.U64(s.Term)
 	e.U64(s.Number)
 }
 
+// takeSegment decodes a segment.
 func takeSegment(d *wire.Decoder) (s Segment) {
 	s.Term = d.U64()
 	s.Number = d.U64()
 	return s
 }
 
+// putMark encodes a mark: its term, its number of events and its root.
 func putMark(e *wire.Encoder, m Mark) {
 	e.U64(m.Term)
 	e.U64(m.Position.Events)
 	e.Raw(m.Position.Root[:])
 }
 
+// takeMark decodes a mark.
 func takeMark(d *wire.Decoder) (m Mark) {
 	m.Term = d.U64()
 	m.Position.Events = d.U64()
@@ -77,7 +82,7 @@ func takeMark(d *wire.Decoder) (m Mark) {
 	return m
 }
 
-// putKept encodes the arguments of Keep.
+// putKept encodes the arguments of Keep: below, and then each live segment.
 func putKept(e *wire.Encoder, k kept) {
 	putSegment(e, k.below)
 	for _, s := range k.live {
@@ -85,7 +90,8 @@ func putKept(e *wire.Encoder, k kept) {
 	}
 }
 
-// takeKept decodes putKept. The exceptions extend to the end of the fields.
+// takeKept decodes the arguments of Keep. The live segments have no count: they extend to the end
+// of the fields.
 func takeKept(d *wire.Decoder) (k kept) {
 	k.below = takeSegment(d)
 	for len(d.Rest) > 0 {

@@ -112,20 +112,20 @@ type seen struct {
 	term    uint64
 }
 
-// putSeen encodes the answer of Seen.
+// putSeen encodes the results of Seen: the fields of the mark, and then the term.
 func putSeen(e *wire.Encoder, s seen) {
 	putMark(e, s.highest)
 	e.U64(s.term)
 }
 
-// takeSeen decodes putSeen.
+// takeSeen decodes the results of Seen.
 func takeSeen(d *wire.Decoder) (s seen) {
 	s.highest = takeMark(d)
 	s.term = d.U64()
 	return s
 }
 
-// takeKey decodes a key.
+// takeKey decodes a key, which has no other encoding than its bytes.
 func takeKey(d *wire.Decoder) (k Key) {
 	d.Array(k[:])
 	return k
@@ -211,7 +211,8 @@ func Dial(name, base string, c *tls.Config) (Holder, error) {
 // Name returns the name that was passed to Dial.
 func (r *remote) Name() string { return r.name }
 
-// Close implements [Holder.Close].
+// Close implements [Holder.Close]. It closes idle connections. Later calls still work, and connect
+// again.
 func (r *remote) Close() error {
 	r.client.CloseIdleConnections()
 	return nil

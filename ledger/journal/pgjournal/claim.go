@@ -22,7 +22,8 @@ type LostError struct {
 	Host         string           // the host whose mark has that position
 }
 
-// Error describes which events are lost, and what the operator can do.
+// Error describes which events are lost, and what the operator can do. Either the journal ends
+// before the acknowledged position, or it has other events up to there.
 func (e *LostError) Error() string {
 	const then = "restore the database that has them; only if there is none, accept the loss (AcceptLoss): lost " +
 		"responses may then be drawn a second time"
@@ -80,7 +81,8 @@ func (j *Journal) claim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// begun is the counter of segments that take has read, before the one of the previous try.
+	// begun is the counter of segments and cuts that take has read in this try. before is that of
+	// the try in which it last changed; tries is the number of tries since then.
 	for tries, before := 1, uint64(0); ; tries++ {
 		begun, err := j.take(ctx, seen)
 		if err == nil {
@@ -112,8 +114,9 @@ var errMoved = errors.New("the journal is gone, or was changed concurrently, or 
 	poolMode)
 
 // orMoved returns errMoved if err says that the key of the segment id is destroyed, and the journal
-// no longer has that segment: it was trimmed concurrently, and the caller can try again. It returns
-// err unchanged in all other cases. If it cannot read the journal, it adds that error to err.
+// no longer has that segment. Then it was trimmed concurrently, and the caller can try again. It
+// returns err unchanged in all other cases. If it cannot read the journal, it adds that error to
+// err.
 func (j *Journal) orMoved(ctx context.Context, id keyholder.Segment, err error) error {
 	if !errors.Is(err, keyholder.ErrDestroyed) {
 		return err
@@ -215,8 +218,8 @@ func (j *Journal) checkLoss(ctx context.Context, v view, seen []answer[acknowled
 }
 
 // raise raises the term in the database above the present one and above highest, which makes this
-// handle the writer. It returns errMoved, and has changed nothing, if a segment was begun since the
-// view v, or if the journal is gone, or if the session has lost its settings.
+// handle the writer. It returns errMoved, and has changed nothing, in three cases: a segment was
+// begun since the view v, the journal is gone, or the session has lost its settings.
 //
 // accept means that the operator accepts a loss: then marks of lower terms do not count any more,
 // and the journal must still end where v shows.
@@ -244,9 +247,9 @@ const releaseEvery = 250 * time.Millisecond
 // of the server process pid. It works in the background, every [releaseEvery], until the returned
 // function is called.
 //
-// A host that stopped between BEGIN and COMMIT locks the head of the journal. The server rolls its
-// transaction back, so a late COMMIT changes nothing. That host then resolves the outcome of its
-// append as usual.
+// A host that stopped between BEGIN and COMMIT locks the head of the journal, its row in the table
+// heads, which the claim must change. The server rolls its transaction back, so a late COMMIT
+// changes nothing. That host then resolves the outcome of its append as usual.
 func (j *Journal) releaseBlockers(ctx context.Context, pid int32) (over func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup

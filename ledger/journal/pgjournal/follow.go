@@ -52,7 +52,8 @@ func (j *Journal) Leader(ctx context.Context) (host string, err error) {
 	return v.host, err
 }
 
-// Head implements [journal.Follower.Head].
+// Head implements [journal.Follower.Head]. It asks the database, and compares the term with that of
+// this handle's claim ([Journal.overtaken]).
 func (j *Journal) Head(ctx context.Context) (journal.Head, error) {
 	v, err := j.currentView(ctx, journal.Position{})
 	if err == nil {

@@ -134,7 +134,8 @@ func (j *Journal) done(err error) error {
 // errClosed is the error of every call of a closed handle.
 var errClosed = fmt.Errorf("%w: close was called", journal.ErrStopped)
 
-// Close implements [journal.Journal.Close].
+// Close implements [journal.Journal.Close]. It ends the calls in progress, sends the last mark to
+// the other hosts, and closes all sessions.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	closed := errors.Is(j.refusal, errClosed)
@@ -224,7 +225,7 @@ type view struct {
 	host     string           // the host that has claimed the journal last
 	known    bool             // a group ends at the requested position, or the journal begins there
 	segments []span           // the segments that are not trimmed, in order
-	bases    []base
+	bases    []base           // of all hosts that follow or had the journal
 }
 
 // span is a segment and the event after which it begins, as JSON of a row of the table of segments.
@@ -233,7 +234,8 @@ type span struct {
 	keyholder.Segment
 }
 
-// base is how far the base of a host reaches, as JSON in the result of viewSQL.
+// base is how far the ledger file of a host (its base) reaches, as the database knows it. It is
+// JSON in the result of viewSQL.
 type base struct {
 	Host    string
 	Events  uint64

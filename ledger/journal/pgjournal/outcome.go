@@ -26,13 +26,14 @@ func (j *Journal) unknown(ctx context.Context, err error) error {
 	return &unknownError{err}
 }
 
-// resolve finds out whether the journal has a group whose outcome is unknown, and returns the
-// result of Append: nil if the journal has it, [journal.ErrRejected] if not. To do so, it raises
+// resolve finds out whether the journal has a group whose outcome is unknown. It returns the result
+// of Append: nil if the journal has the group, [journal.ErrRejected] if not. To do so, it raises
 // the term. That waits for a transaction that is still appending the group, and fences a statement
 // that arrives later. So the end that is returned with the new term is final.
 //
-// If resolve cannot raise the term, the handle stops, unless the error is ErrFenced or ErrRestored:
-// then it is known that the journal does not have the group. cause is why the outcome was unknown.
+// If resolve cannot raise the term, the handle stops. After ErrFenced or ErrRestored it does not
+// stop, because then it is known that the journal does not have the group. cause is why the outcome
+// was unknown.
 func (j *Journal) resolve(ctx context.Context, g journal.Group, frames []frame, cause error) error {
 	end, err := j.raiseOwn(ctx, g)
 	switch {

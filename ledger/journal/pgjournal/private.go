@@ -62,8 +62,7 @@ func connectError(err error) error {
 }
 
 // connectReason returns why the connection failed, without any part of the connection string. It
-// chooses a fixed text by the type of the error: refused by the server, an error of the system or
-// of pgx, a timeout, an unknown host, an invalid certificate. The last text is for all others.
+// chooses a fixed text by the type of the error. The last text is for all errors of other types.
 func connectReason(err error) string {
 	if refusal, is := errors.AsType[*pgconn.PgError](err); is {
 		return refusalReason(refusal.Code)
@@ -94,7 +93,8 @@ func connectReason(err error) string {
 	return "the server, or a proxy in front of it, does not do what sslmode and the user's authentication require"
 }
 
-// refusalReason returns why a server refuses a connection, by its SQLSTATE.
+// refusalReason returns why a server refuses a connection: a fixed text for the SQLSTATE code of
+// its error, and the code.
 func refusalReason(code string) string {
 	reason := map[string]string{
 		"28P01": "the server refuses the password", "28000": "the server refuses the user",

@@ -99,8 +99,8 @@ func (r *reader) fill(ctx context.Context) error {
 	return nil
 }
 
-// follows returns nil if the frames found continue where the reader is, and [io.EOF] if there are
-// none because the journal ends there. v is the view that was read with them.
+// follows returns nil if the frames found continue where the reader is. It returns [io.EOF] if
+// there are none because the journal ends there. v is the view that was read with them.
 //
 // Any other result is an error. The reader's position is before the begin or after the end of the
 // journal, or no group ends there ([view.checkPosition]). Or the frames that must follow a group

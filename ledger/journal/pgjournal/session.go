@@ -101,7 +101,9 @@ func (s *session) in(statement string) string {
 	return text
 }
 
-// dial connects to the database. It returns [ErrOptions] if the server is unsuitable.
+// dial connects to the database and configures the session. It returns an [ErrOptions] if the
+// server is unsuitable ([session.configure]), and a [*privateError] if it cannot connect. From then
+// on, a warning of the server is stored in the session.
 func (o *settings) dial(ctx context.Context) (*session, error) {
 	s := &session{used: time.Now(), schema: pgx.Identifier{o.Schema}.Sanitize(), texts: map[string]string{}}
 	c := o.config.Copy()
@@ -127,9 +129,9 @@ func (o *settings) dial(ctx context.Context) (*session, error) {
 const applicationName = "sluice "
 
 // configure sets the parameters of the session, including what its commits wait for, and sets
-// s.pid. The server ends a transaction of the session that is idle for longer than timeout.
-// configure returns an errServer if the server is not PostgreSQL, too old, a standby, read-only, or
-// does not flush.
+// s.pid. The server ends a transaction of the session that is idle for longer than timeout. It
+// returns an errServer if the server is not PostgreSQL, too old, a standby, read-only, or does not
+// flush.
 func (s *session) configure(ctx context.Context, host string, timeout time.Duration) error {
 	var standby bool
 	var number int
@@ -172,7 +174,8 @@ func (s *session) close() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = s.conn.Close(ctx) // without the message, the server notices by itself
+	// If the message of the end of the session is not sent, the server notices by itself.
+	_ = s.conn.Close(ctx)
 }
 
 // alive reports whether the session can be used. It tests a session that was idle for longer than

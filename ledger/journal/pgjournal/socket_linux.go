@@ -9,9 +9,9 @@ import (
 // unheard is how many milliseconds sent data may stay unacknowledged before the connection fails.
 const unheard = 20_000
 
-// controlSocket sets a new socket of a connection so that it fails if the other machine disappears
-// without closing it, [unheard] milliseconds after the first data that was not acknowledged. It
-// does nothing for a Unix socket.
+// controlSocket makes a connection fail if the other machine disappears without closing it. It
+// fails when sent data was not acknowledged for [unheard] milliseconds. controlSocket does nothing
+// for a Unix socket.
 func controlSocket(network, _ string, c syscall.RawConn) error {
 	if network == "unix" {
 		return nil

@@ -48,7 +48,7 @@ func (j *Journal) trim(ctx context.Context, through journal.Position) error {
 type trim struct {
 	*Journal
 	through journal.Position // the position that Trim was called with
-	term    uint64           // the term in the database when the trim began
+	term    uint64           // Journal.term when the trim began
 	// below is the first segment of this claim that may not be in the database yet. Keys from it on
 	// are not destroyed.
 	below  keyholder.Segment
@@ -147,7 +147,7 @@ func (t *trim) awaitCut(ctx context.Context) error {
 
 // allowed returns the event goal up to which Trim may go now: to t.through if all other hosts have
 // folded that far, and enough of them follow. Otherwise held has the reasons, and goal is the begin
-// of a segment, or of the journal. Then nothing must be encrypted again.
+// of a segment, or of the journal, so that no segment must be split.
 func (t *trim) allowed(v view) (goal uint64, held error) {
 	others, least := 0, t.through.Events // how many other hosts follow, and how far all others have folded
 	for _, b := range v.bases {
@@ -170,7 +170,7 @@ func (t *trim) allowed(v view) (goal uint64, held error) {
 		return t.through.Events, nil
 	}
 	goal = v.begin.Events
-	for _, s := range v.segments { // the last segment that begins at least, or before
+	for _, s := range v.segments { // the last segment that begins at the event least, or before it
 		if s.Events <= least {
 			goal = max(goal, s.Events)
 		}
@@ -198,7 +198,7 @@ func (t *trim) cut(ctx context.Context, v view, goal uint64) error {
 	}
 	dead, last := v.before(goal) // segments to remove; the last of them, if it has groups after goal
 	var again *resealed          // these groups under a new key; nil if there are none
-	if last != nil {
+	if last != nil {             // then goal is t.through, from which reseal reads: see allowed
 		var err error
 		if again, err = t.reseal(ctx, v.after(*last)); err != nil {
 			return err
@@ -207,7 +207,7 @@ func (t *trim) cut(ctx context.Context, v view, goal uint64) error {
 	return t.using(ctx, func(s *session) error { return t.cutBy(ctx, s, goal, dead, again) })
 }
 
-// before returns the segments that have groups up to the event goal: dead has for each of them the
+// before returns the segments that have groups up to the event goal. dead has for each of them the
 // event after which it begins. last is the last of these segments if it also has groups after goal;
 // otherwise it is nil.
 func (v *view) before(goal uint64) (dead []uint64, last *span) {
@@ -268,9 +268,9 @@ func (t *trim) reseal(ctx context.Context, end uint64) (*resealed, error) {
 	return again, nil
 }
 
-// cutBy makes all changes of a cut in one transaction: it moves the begin of the journal to goal,
-// removes the segments that begin at dead, and replaces the frames of again, if that is not nil. It
-// also records that this host has everything up to t.through.
+// cutBy makes all changes of a cut in one transaction. It moves the begin of the journal to goal,
+// and removes the segments that begin at dead. If again is not nil, it replaces the frames that
+// again has. It also records that this host has everything up to t.through.
 //
 // It returns [journal.ErrFenced], and has changed nothing, if the first statement changes no row,
 // for example because another term is in the database.

@@ -53,7 +53,8 @@ const maxRecord = 1 << 20
 
 var errRecordSize = errors.New("record too long")
 
-// budget is a reader of at most left bytes. The reader of records renews left before each record.
+// budget is a reader that returns errRecordSize after left bytes. The sheet sets left to maxRecord
+// before it reads a record.
 type budget struct {
 	in   io.Reader
 	left int
@@ -119,6 +120,7 @@ func readCSV(file string, in io.Reader, c Columns) iter.Seq2[Entry, error] {
 	}
 }
 
+// newSheet returns a sheet of which nothing is read yet. file is its name in errors.
 func newSheet(file string, in io.Reader) *sheet {
 	s := &sheet{file: file, budget: &budget{in, maxRecord}, id: absent, value: absent, first: map[string]int{}}
 	s.records = csv.NewReader(bufio.NewReaderSize(s.budget, 64<<10))
@@ -126,11 +128,13 @@ func newSheet(file string, in io.Reader) *sheet {
 	return s
 }
 
+// fail returns an error that begins with the name of the file.
 func (s *sheet) fail(format string, args ...any) error {
 	return output.InputError("", "%s: %w", s.file, fmt.Errorf(format, args...))
 }
 
-// readHeader reads the first row, and finds the columns.
+// readHeader reads the first row, and sets the indices of the columns of ids and of values. Either
+// may be absent: without a column of ids, the rows are numbered.
 func (s *sheet) readHeader(c Columns) error {
 	header, err := s.read()
 	if err == io.EOF {
@@ -172,7 +176,8 @@ const (
 	valueHint = "the first row must name the columns, with the same spelling"
 )
 
-// find returns the index of the column with a name, or absent for the name "".
+// find returns the index of the column with a name, or absent for the name "". If the header does
+// not have the name, or has it twice, that is an error, with the hint.
 func (s *sheet) find(header []string, name, hint string) (int, error) {
 	place := absent
 	if name == "" {
@@ -250,8 +255,9 @@ func (s *sheet) guessValue(header []string, c Columns) (err error) {
 	return err
 }
 
-// next returns the rows up to the next record: one for each blank line of a single-column file, and
-// one for the record.
+// next reads the next record, and returns its row. In a file of a single column, rows for the blank
+// lines before it come first, because the reader of CSV skips these. At the end it returns
+// [io.EOF].
 func (s *sheet) next() (entries []Entry, err error) {
 	record, err := s.read()
 	if err != nil {
@@ -268,7 +274,8 @@ func (s *sheet) next() (entries []Entry, err error) {
 	return entries, err
 }
 
-// read returns the next record or [io.EOF].
+// read returns the next record or [io.EOF]. The next call overwrites the record. Errors name the
+// line.
 func (s *sheet) read() ([]string, error) {
 	s.budget.left = maxRecord
 	record, err := s.records.Read()
@@ -294,7 +301,7 @@ func (s *sheet) lastLine(record []string) int {
 	return line + strings.Count(record[last], "\n")
 }
 
-// add appends the row of a record to a list.
+// add appends the row of a record, which begins on a line of the file, to a list.
 func (s *sheet) add(to []Entry, record []string, line int) (_ []Entry, err error) {
 	s.row++
 	e := Entry{Object: s.prefix + strconv.Itoa(s.row), line: line}
@@ -317,7 +324,8 @@ func (s *sheet) text(cell string) string {
 	return plain(cell)
 }
 
-// newID checks an id and returns a copy of it, so that the id does not keep its record in memory.
+// newID checks an id: it must be a valid name, and no earlier line may have it. It returns a copy,
+// so that the id does not keep its record in memory.
 func (s *sheet) newID(id string, line int) (string, error) {
 	if id == "" {
 		return "", s.fail("line %d: the id is empty", line)

@@ -184,7 +184,8 @@ func (s *Files) checkResolved(by, path string, as ledgerfile.Kind) error {
 	return nil
 }
 
-// checkNamed returns an error if the command line names an output also elsewhere.
+// checkNamed returns an error if the output of a flag (by) to a path is also named by another flag
+// or argument, as an input or as another output.
 func (s *Files) checkNamed(by, path string) error {
 	out := Named{By: by, Path: path, Role: Writes}
 	for _, other := range s.named {
@@ -219,6 +220,8 @@ func (s *Files) same(one, other Named) bool {
 	return a == b || err == nil && otherErr == nil && os.SameFile(info, otherInfo)
 }
 
+// stat returns the information about a file that the command line names. For "-" it is that of
+// standard input or output, or an error if this is not a file.
 func (s *Files) stat(f Named) (os.FileInfo, error) {
 	if f.Path != "-" {
 		return os.Stat(f.Path)
@@ -294,8 +297,8 @@ func openUntil(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// closable returns a reader of a stream. Closing it ends a waiting read, which the stream itself
-// may not support.
+// closable returns a reader of a stream that can be closed at any time: a read that waits then
+// returns an error. The stream itself may not support that, and stays open.
 func closable(in io.Reader) io.ReadCloser {
 	out, passed := io.Pipe()
 	go func() {
@@ -343,7 +346,8 @@ func Text(in io.Reader) io.Reader {
 	return io.MultiReader(afterMark{out}, out)
 }
 
-// afterMark is an empty text. Reading it skips the byte order mark of the embedded reader.
+// afterMark is an empty text: its Read returns [io.EOF]. Before that it skips the byte order mark
+// at the beginning of the embedded reader, if there is one.
 type afterMark struct{ *bufio.Reader }
 
 // Read implements [io.Reader].
@@ -369,6 +373,7 @@ func (s *Files) Bytes(ctx context.Context, path string, most int64) ([]byte, err
 	return s.all(ctx, path, most, func(in io.Reader) io.Reader { return in })
 }
 
+// all returns the content of a file, up to most bytes. as may wrap the reader of the file.
 func (s *Files) all(ctx context.Context, path string, most int64, as func(io.Reader) io.Reader) (content []byte,
 	err error) {
 	err = s.stream(ctx, path, func(in io.Reader) error {

@@ -40,7 +40,8 @@ func Command[F any](s *Files, use string, run func(cmd *cobra.Command, args []st
 	return cmd
 }
 
-// outputsOf returns the [Output] flags of a struct and of the structs in it.
+// outputsOf returns the [Output] flags of a struct and of the structs in it, and sets in each the
+// name of its flag.
 func outputsOf(fields reflect.Value) (all []*Output) {
 	if fields.Kind() != reflect.Struct {
 		return nil
@@ -72,7 +73,8 @@ func Group(path, message string, subcommands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// arguments returns the check of the number of arguments of a command.
+// arguments returns the check of the number of arguments of a command, from its use text: see
+// [Command].
 func arguments(use string) cobra.PositionalArgs {
 	before, _, _ := strings.Cut(use, " --")
 	n := len(strings.Fields(before)) - 1
@@ -103,6 +105,7 @@ func Define(cmd *cobra.Command, flags *pflag.FlagSet, into any) {
 	define(cmd, flags, reflect.ValueOf(into).Elem())
 }
 
+// define is [Define] for a struct and, recursively, for the structs in it without a tag.
 func define(cmd *cobra.Command, flags *pflag.FlagSet, fields reflect.Value) {
 	for i := range fields.NumField() {
 		field := fields.Type().Field(i)
@@ -117,7 +120,8 @@ func define(cmd *cobra.Command, flags *pflag.FlagSet, fields reflect.Value) {
 	}
 }
 
-// defineOne adds the flag of one field.
+// defineOne adds the flag of one field. text is the tag "flag", which begins with the name of the
+// flag; into is a pointer to the field. It panics for a type of field that no flag can have.
 func defineOne(flags *pflag.FlagSet, text string, into any) *pflag.Flag {
 	name, options, _ := strings.Cut(text, ",")
 	switch at := into.(type) {
@@ -222,8 +226,9 @@ func CheckFlags(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// checkFlag checks the options of one flag that is given.
+// checkFlag checks the options of one flag that is given (see [Define]).
 func checkFlag(flags *pflag.FlagSet, f *pflag.Flag) error {
+	// rule returns whether the flag has an option, and its parameter: another flag, or a hint.
 	rule := func(name string) (other string, is bool) {
 		values, is := f.Annotations[name]
 		return strings.Join(values, ""), is

@@ -18,6 +18,8 @@ func isFormula(cell string) bool {
 	return strings.ContainsRune(formulaSigns, first) && !isDecimal(cell)
 }
 
+// isDecimal reports whether a cell is a number in decimal digits, such as -1.5e3. ParseFloat also
+// accepts words such as "Inf" and hexadecimal digits, which the second condition excludes.
 func isDecimal(cell string) bool {
 	_, err := strconv.ParseFloat(cell, 64)
 	return err == nil && strings.Trim(cell, "0123456789.eE+-") == ""

@@ -133,7 +133,8 @@ type HostKeys struct {
 // Given reports whether any key is given.
 func (k *HostKeys) Given() bool { return k.truthGiven || k.currentGiven || len(k.Noise) > 0 }
 
-// Settle records which flags are given, and checks their form.
+// Settle records which flags are given, and checks their form. If there is only one noise key, it
+// is the current one, unless --noise-key-current is given as "".
 func (k *HostKeys) Settle(cmd *cobra.Command) error {
 	k.truthGiven, k.currentGiven = cmd.Flags().Changed("truth-key"), cmd.Flags().Changed("noise-key-current")
 	names := k.Names()
@@ -234,8 +235,9 @@ func secret(ctx context.Context, s *Files, flag, path string) ([]byte, error) {
 	return key, nil
 }
 
-// parseSecret parses a key: hexadecimal digits in one line, or 32 bytes in binary. (The probability
-// that 32 random bytes are all digits is 10⁻³⁴.) A byte order mark is skipped only before digits.
+// parseSecret parses a key: 16 to 1,024 bytes as hexadecimal digits in one line, or 32 bytes in
+// binary. (The probability that 32 random bytes are all digits is 10⁻³⁴.) A byte order mark is
+// skipped only before digits. ok is false for any other text.
 func parseSecret(text []byte) (key []byte, ok bool) {
 	digits := strings.TrimRight(strings.TrimPrefix(string(text), "\ufeff"), "\r\n")
 	if allDigits(digits) {
@@ -245,6 +247,7 @@ func parseSecret(text []byte) (key []byte, ok bool) {
 	return text, len(text) == noiseKeySize
 }
 
+// allDigits reports whether a text consists of hexadecimal digits only.
 func allDigits(text string) bool { return strings.Trim(text, "0123456789abcdefABCDEF") == "" }
 
 // Trust are the flags for a checkpoint that the log must extend, for every command. An older copy
@@ -337,6 +340,8 @@ func (r *Remote) secret(ctx context.Context, s *Files) (string, error) {
 	return token, nil
 }
 
+// tls returns the TLS configuration for the server: with the authorities of --addr-ca, or those of
+// the system, and with the certificate of --addr-cert if it is given.
 func (r *Remote) tls(ctx context.Context, s *Files) (config *tls.Config, err error) {
 	config = &tls.Config{MinVersion: tls.VersionTLS13}
 	if r.CA != "" {
@@ -398,7 +403,8 @@ func WarnWritable(p *output.Printer, path string) {
 	}
 }
 
-// openTo returns the permissions of a file, and whether they include one of any.
+// openTo returns the permissions of a file, and whether they include one of those in any. On
+// Windows, which has other permissions, and for a path without a regular file, it returns false.
 func openTo(path string, any fs.FileMode) (mode fs.FileMode, open bool) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || runtime.GOOS == "windows" {

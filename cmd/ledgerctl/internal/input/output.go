@@ -45,9 +45,10 @@ func (s *Files) begin(o *Output) error {
 	return err
 }
 
-// NewFile creates a file of a kind. [Output.Save] replaces the file that path leads to, and keeps
-// its owner and mode; a new file has mode. If path is "-", the content is printed on standard
-// output in place of the result.
+// NewFile creates a file of a kind, under a temporary name. [Output.Save] gives it the name path:
+// it replaces the file that path leads to, and keeps its owner and mode; a new file has mode. If
+// path is "-", Save writes to standard output, and the result of the command is not printed. The
+// caller must call [Output.Discard]. flag is the name in errors.
 func (s *Files) NewFile(flag, path string, as ledgerfile.Kind, mode fs.FileMode) (*Output, error) {
 	if path == "-" {
 		if s.Out.Taken {

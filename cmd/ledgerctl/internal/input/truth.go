@@ -50,7 +50,7 @@ func (c IDColumn) CheckPeople(ctx context.Context, l Budgets, path, question str
 				r.Count == uint64(len(some))
 		}
 		if err != nil || !slices.ContainsFunc(b.Refused, allUnknown) {
-			return nil
+			return nil // at least one of these people is enrolled, or nothing can be found out
 		}
 	}
 	what := fmt.Sprintf("the ids in column %q", c.ID)
@@ -106,8 +106,9 @@ type Truths struct {
 	allowed  []string          // the values of the question
 }
 
-// Ask implements [api.TruthFunc]. An error has the line of a value that the question does not have,
-// never the value.
+// Ask implements [api.TruthFunc]. It returns "" for an object without a value in the file. For a
+// value that the question does not have, it returns an error with the line of the file, never the
+// value; in a partial request it returns a value that no question has.
 func (t *Truths) Ask(ctx context.Context, question string, objects []string) ([]string, error) {
 	if t.path == "" {
 		return nil, output.UsageError("give --truth FILE", "a draw is needed, and no true values are given")
@@ -135,7 +136,8 @@ func (t *Truths) Ask(ctx context.Context, question string, objects []string) ([]
 // No value of a question has a control character.
 const invalid = "\x00"
 
-// wrongValues returns the error for lines of a file with values that a question does not have.
+// wrongValues returns the error for lines of a file with values that a question does not have. It
+// lists the first ten lines, and in its hint the values allowed. It sorts lines.
 func wrongValues(path string, lines []int, allowed []string, hint string) error {
 	const most = 10
 	slices.Sort(lines)
@@ -204,8 +206,8 @@ func (t *Truths) checkSeveral(question string) error {
 	return nil
 }
 
-// load reads the file. Values that the question does not have are an error only if the ledger
-// requests them.
+// load reads the values for a question from the file. A value that the question does not have is
+// no error yet: t.wrong gets its line, and Ask returns the error if the ledger requests the value.
 func (t *Truths) load(ctx context.Context, question string) error {
 	if err := t.checkSeveral(question); err != nil {
 		return err
@@ -231,7 +233,8 @@ func (t *Truths) load(ctx context.Context, question string) error {
 }
 
 // known returns the values that a file may have: those of the question, and "". Each is mapped to
-// itself, so that all people with a value share one string.
+// itself, so that all people with a value share one string. It sets t.allowed to the values of the
+// question.
 func (t *Truths) known(ctx context.Context, question string) (map[string]string, error) {
 	all, err := api.Collect(t.ledger.Questions(ctx))
 	at := slices.IndexFunc(all, func(q api.Question) bool { return q.Name == question })

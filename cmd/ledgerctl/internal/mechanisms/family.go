@@ -111,6 +111,7 @@ type subsetFlags struct {
 	Sizes []int `flag:"size"`
 }
 
+// subset runs the command mechanism family subset.
 func (h *Host) subset(cmd *cobra.Command, _ []string, f *subsetFlags) error {
 	return h.family(cmd, &f.familyFlags, f.subsets)
 }
@@ -173,7 +174,8 @@ func numbered(n int) []string {
 	return names
 }
 
-// sizesFor returns the size of the subsets at each ε.
+// sizesFor returns the size of the subsets at each ε: those of --size, of which one counts for all
+// ε, or else the best ones.
 func (f *subsetFlags) sizesFor(values int) ([]int, error) {
 	switch n := len(f.Epsilons); len(f.Sizes) {
 	case 0:
@@ -188,16 +190,19 @@ func (f *subsetFlags) sizesFor(values int) ([]int, error) {
 	}
 }
 
-// sequence is subset selection at rising ε, each of which is a degradation of the next.
+// sequence is a choice of sizes for the first (lowest) ε, such that subset selection at each of
+// them is a degradation of that at the next one. A degradation is a function of the other response
+// and of randomness, without the true value.
 type sequence struct {
-	last  step
-	sizes []int
+	last  step    // at the highest ε of the sequence
+	sizes []int   // of the subsets, by rising ε
 	cost  float64 // the sum of the logarithms of the variances
 }
 
 // bestSizes returns the sizes with the least product of the variances, among those for which subset
 // selection at each ε is a degradation of that at the next. The best size at each ε alone need not
-// fulfil that.
+// fulfil that. It uses dynamic programming: for each size at an ε, it keeps only the best sequence
+// that ends with it.
 func (f *subsetFlags) bestSizes(values int) ([]int, error) {
 	sequences := []sequence{{}}
 	for _, epsilon := range f.Epsilons {
@@ -213,10 +218,12 @@ func (f *subsetFlags) bestSizes(values int) ([]int, error) {
 	return slices.MinFunc(sequences, byCost).sizes, nil
 }
 
+// byCost compares sequences by their costs.
 func byCost(a, b sequence) int { return cmp.Compare(a.cost, b.cost) }
 
-// extend returns the best sequence that ends with each candidate for the next higher ε. There is
-// always one, because the size may stay the same.
+// extend returns, for each candidate at the next higher ε, the best sequence that ends with it, if
+// there is one. The result is not empty, because the size may stay the same. The first sequence is
+// empty (sizes is nil), and can be extended by each candidate.
 func extend(sequences []sequence, candidates []step, values int) ([]sequence, error) {
 	var longer []sequence
 	for _, c := range candidates {
@@ -239,7 +246,8 @@ func extend(sequences []sequence, candidates []step, values int) ([]sequence, er
 	return longer, nil
 }
 
-// candidates returns subset selection for all sizes of which there are not too many subsets.
+// candidates returns subset selection at an ε for all sizes of which there are at most 64 subsets;
+// with a single ε, for all sizes that [finite.SubsetSelection] accepts.
 func (f *subsetFlags) candidates(values int, epsilon privacy.Epsilon) ([]step, error) {
 	most := math.MaxInt
 	if len(f.Epsilons) > 1 {
@@ -270,6 +278,8 @@ func canDegrade(values int, higher, lower step) bool {
 	if len(higher.blocks)*len(lower.blocks) > most {
 		return false
 	}
+	// The condition is Theorem 4 on finite mechanisms in docs/gradual.md, with s′ = t, E = up and
+	// E′ = down. The margin is for rounding.
 	m, s, t := float64(values), float64(higher.size), float64(lower.size)
 	up, down := math.Exp(higher.epsilon.Float64()), math.Exp(lower.epsilon.Float64())
 	if t > s {

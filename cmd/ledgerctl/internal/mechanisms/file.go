@@ -102,8 +102,9 @@ func strictJSON(text string, value any) error {
 // formError is the error of a text that does not have the form of a mechanism.
 type formError struct{ error }
 
-// readFamily parses the levels one by one before the family, because the errors of the family do
-// not name the level with a wrong probability.
+// readFamily parses a family of mechanisms in JSON. If the text has no channels between its levels,
+// it computes them. It parses the levels one by one before the family, because the errors of the
+// family do not name the level with a wrong probability.
 func readFamily(ctx context.Context, text json.RawMessage) (*finite.Family, error) {
 	var parts struct {
 		Levels   []json.RawMessage `json:"levels"`
@@ -183,6 +184,8 @@ func newMechanismFile(ctx context.Context, values []string, steps []step) (mecha
 	return out, err
 }
 
+// newFamilyLevel returns the accuracy of the mechanism at one ε, next to that of randomized
+// response, which is subset selection with subsets of one value.
 func newFamilyLevel(s step) (familyLevel, error) {
 	level := familyLevel{Epsilon: s.epsilon, Size: s.size, Outputs: s.matrix.Outputs()}
 	variance, err := meanVariance(s.matrix)

@@ -43,10 +43,13 @@ type bounds struct {
 	Delta   privacy.Delta   `flag:"delta"`
 }
 
+// privacy returns the bounds as the solver takes them.
 func (b *bounds) privacy() graph.Privacy {
 	return graph.Privacy{Epsilon: b.Epsilon.Float64(), Delta: b.Delta.Float64()}
 }
 
+// parseProbability parses a decimal number from 0 to 1, without the words and hexadecimal digits
+// that ParseFloat also accepts.
 func parseProbability(text string) (float64, error) {
 	value, err := strconv.ParseFloat(text, 64)
 	if err != nil || strings.Trim(text, "0123456789.eE+-") != "" || !(value >= 0 && value <= 1) || math.Signbit(value) {
@@ -100,6 +103,9 @@ type solveFlags struct {
 	Law          law      `flag:"boundary-law,needs=order"`
 }
 
+// solve runs the command mechanism solve, which computes the optimal mechanism on a graph in CSV
+// files. If no mechanism has the requested probabilities, it prints the conflict, and returns an
+// error.
 func (h *Host) solve(cmd *cobra.Command, _ []string, f *solveFlags) error {
 	switch given := f.boundaries(); {
 	case len(given) == 0:
@@ -171,6 +177,7 @@ func interruptible[T any](ctx context.Context, compute func() (T, error)) (T, er
 	}
 }
 
+// readGraph reads the graph from the files of --nodes and --edges.
 func (h *Host) readGraph(ctx context.Context, f *solveFlags) (g *graph.CSVGraph, err error) {
 	err = h.Stream(ctx, f.Nodes, func(nodes io.Reader) error {
 		return h.Stream(ctx, f.Edges, func(edges io.Reader) error {
@@ -182,7 +189,8 @@ func (h *Host) readGraph(ctx context.Context, f *solveFlags) (g *graph.CSVGraph,
 	return g, err
 }
 
-// inFile adds the name of the file to an error of parsing it.
+// inFile adds the name of the file to an error of reading or parsing it. If the error is in the
+// first line, it adds a hint on the columns. It returns other errors, and nil, as they are.
 func (f *solveFlags) inFile(err error) error {
 	fields, isInput := errors.AsType[*graph.InputError](err)
 	switch {
@@ -209,7 +217,8 @@ func (f *solveFlags) inFile(err error) error {
 	return output.InputError(hint, "%w", &named)
 }
 
-// mechanism computes the mechanism that the flags request.
+// mechanism computes the mechanism that the flags request: for each vertex the probabilities of the
+// answers. If there is none, the error is a [*graph.ConflictError].
 func (h *Host) mechanism(ctx context.Context, f *solveFlags, g *graph.CSVGraph) (graph.Table, error) {
 	problem := graph.Problem{Graph: g.Graph, Preferences: g.Preferences, Privacy: f.privacy()}
 	var err error
@@ -241,7 +250,7 @@ func (h *Host) mechanism(ctx context.Context, f *solveFlags, g *graph.CSVGraph) 
 	return table, err
 }
 
-// boundaryLaw returns --boundary-law or the default.
+// boundaryLaw returns the law on the boundary: --boundary-law, or else that of randomized response.
 func (f *solveFlags) boundaryLaw(colors int) ([]float64, error) {
 	if f.Law != nil {
 		return f.Law, nil
@@ -249,7 +258,8 @@ func (f *solveFlags) boundaryLaw(colors int) ([]float64, error) {
 	return f.privacy().RandomizedResponse(colors)
 }
 
-// truth reads --boundary: the laws of both colours, the true answer first.
+// truth parses --boundary, such as yes=0.6,no=0.7, in which each colour has the probability of the
+// true answer on the boundary. It returns the laws of both colours, with the true answer first.
 func (f *solveFlags) truth(g *graph.CSVGraph) ([][]float64, error) {
 	laws := make([][]float64, 2)
 	for _, item := range f.Boundary {
@@ -291,6 +301,7 @@ type conflict struct {
 	Bound           float64  `json:"bound"` // the largest possible ToProbability
 }
 
+// Error describes the conflict, with the names of the vertices and colours in the files.
 func (c *conflict) Error() string {
 	var colors []string
 	for _, color := range c.Colors {
@@ -318,6 +329,7 @@ func newConflict(g *graph.CSVGraph, err error) *conflict {
 	return c
 }
 
+// solveResult is the result of mechanism solve as it is printed.
 type solveResult struct {
 	Epsilon       privacy.Epsilon `json:"epsilon"`
 	Delta         privacy.Delta   `json:"delta"`
@@ -333,13 +345,14 @@ type solveResult struct {
 	uniform bool // the law depends only on colour and distance
 }
 
+// vertexResult is a vertex of the graph with its law.
 type vertexResult struct {
 	ID            string         `json:"id"`
 	Color         string         `json:"color"`
 	Distance      *int32         `json:"distance"`      // nil if there is no boundary
 	Probabilities *probabilities `json:"probabilities"` // nil if there is no mechanism
 
-	color int
+	color int // the number of Color
 }
 
 // probabilities is a law in the order of the colours.
@@ -480,6 +493,7 @@ func (v *vertexResult) steps() int64 {
 	return int64(*v.Distance)
 }
 
+// distance returns the distance for a table.
 func (v *vertexResult) distance() string {
 	if v.Distance == nil {
 		return "–"

@@ -257,6 +257,7 @@ func RollbackHint(isForeign bool) string {
 		"extends the checkpoint"
 }
 
+// quoteHint returns a hint for an order that differs from its quote, or costs more than the limit.
 func quoteHint(quote *api.QuoteError) string {
 	hint := `"ledgerctl quote" with the same order prints the current quote and its ID`
 	switch {
@@ -268,7 +269,8 @@ func quoteHint(quote *api.QuoteError) string {
 	return hint
 }
 
-// Refusal adds a hint to the refusal of a request, if err is one.
+// Refusal adds a hint to the refusal of a request, if err is one and the request was not partial:
+// what helps against the reasons, and that --partial leaves the people out.
 func Refusal(err error, partial bool) error {
 	var refused *api.RefusedError
 	if !errors.As(err, &refused) || partial {
@@ -294,6 +296,7 @@ func explainRefusal(e *api.RefusedError) string {
 	return strings.Join(texts, "; ")
 }
 
+// explainReason returns a reason with what it means or what helps, or "" if its name is sufficient.
 func explainReason(reason api.Reason) string {
 	text := map[api.Reason]string{
 		api.NotEnrolled: `"ledgerctl enroll" adds people to a question`,
@@ -328,6 +331,7 @@ type Report struct {
 	Details details `json:"details"` // the facts of this error
 }
 
+// details are the facts of an error. Members that an error does not have are omitted.
 type details struct {
 	Hint  string `json:"hint,omitempty"`
 	Key   string `json:"key,omitempty"`   // of the request that can be repeated, or of an earlier request
@@ -385,7 +389,8 @@ func Explain(err error) (Report, ExitCode) {
 	return f, class.Code
 }
 
-// addRepeatHint adds how to repeat a request with its key, if a part of the request may be done.
+// addRepeatHint adds to a report how to repeat a request with its key: if a part of it is done
+// (unfinishedError), or may be done (any error of the exit code [ExitUnexpected]).
 func (f *Report) addRepeatHint(key string, class Error, err error) {
 	done, isDone := errors.AsType[*unfinishedError](err)
 	switch {
@@ -415,8 +420,8 @@ func reservationHint(e *api.ReservationError) string {
 	return "charge nothing for it, and refund what was charged; reserve again with another --key"
 }
 
-// clockHint returns how to confirm a clock that is far ahead of the log. The time in it is at least
-// an hour ahead, so that the command can be typed until then.
+// clockHint returns how to confirm a clock that is far ahead of the log. The time to confirm is one
+// to two hours after that of the clock, so that the user has time to type the command.
 func clockHint(e *api.ClockError) string {
 	return "compare the clock with another; if it is right, give this command --clock-ahead " +
 		Stamp(e.Clock.Add(2*time.Hour).Truncate(time.Hour)) + " once; if not, set it"

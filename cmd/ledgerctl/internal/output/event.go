@@ -39,7 +39,8 @@ func membersLine(all []member, currency string) (line string) {
 	return line
 }
 
-// wordOf returns a value as one word, or "" to leave it out.
+// wordOf returns the value of a member as one word without spaces, in quotes if necessary, or "" to
+// leave it out.
 func wordOf(m member, currency string) string {
 	switch value := shown(m, currency).(type) {
 	case string:

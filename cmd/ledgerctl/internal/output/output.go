@@ -30,6 +30,8 @@ type Result interface {
 // or both.
 type Fields []field
 
+// field is one value of a result. Some values have a meaning of their own: with neither key nor
+// label, a struct adds all its members to the JSON form, and a function adds lines to the table.
 type field struct {
 	key, label string
 	value      any
@@ -88,12 +90,14 @@ type Span struct {
 // String implements [fmt.Stringer].
 func (s Span) String() string { return fmt.Sprintf("%d to %d", s.First, s.Last) }
 
-// Section adds lines to the table.
+// Section adds the lines that write adds to the table, at this place. They are not in the JSON
+// form.
 func (f *Fields) Section(write func(t *Table)) { f.Add("", "", write) }
 
-// Below adds lines below the table.
+// Below is Section for lines after all others of the table, also after those that are added later.
 func (f *Fields) Below(write func(t *Table)) { f.Add("", "", below(write)) }
 
+// below is the value of a field that [Fields.Below] has added.
 type below func(t *Table)
 
 // Table implements [Result].
@@ -116,7 +120,8 @@ func (f Fields) Table(t *Table) {
 	}
 }
 
-// MarshalJSON implements [json.Marshaler].
+// MarshalJSON implements [json.Marshaler]. A field without key and label is a struct, whose members
+// are added to the object: its braces are removed.
 func (f Fields) MarshalJSON() ([]byte, error) {
 	var members [][]byte
 	for _, one := range f {
@@ -189,7 +194,8 @@ func (p *Printer) PrintDone(done, key string, r Result) error {
 	return WithKey(key, err)
 }
 
-// Fail prints an error and returns the exit code.
+// Fail prints an error on standard error and returns the exit code. jsonAsked means that the
+// command line has --json, even if it could not be parsed.
 func (p *Printer) Fail(err error, jsonAsked bool) ExitCode {
 	p.clearBar()
 	var refused *api.RefusedError
@@ -232,6 +238,7 @@ func (p *Printer) WarnTruths(changed, invalid []string) {
 	p.warnOf("the true value is not a value of the question", invalid)
 }
 
+// warnOf warns of the people to whom what applies. It names the first twenty.
 func (p *Printer) warnOf(what string, people []string) {
 	if len(people) == 0 {
 		return
@@ -256,6 +263,8 @@ func withLists(value any) any {
 	return v.Interface()
 }
 
+// fillLists replaces nil slices by empty ones: in v, in the fields of a struct, and in the items of
+// a slice of structs, recursively.
 func fillLists(v reflect.Value) {
 	switch {
 	case !v.CanSet():
@@ -285,13 +294,14 @@ func WriteJSON(w io.Writer, value any) error {
 	return err
 }
 
-// withAllDigits rewrites the fractions in a JSON text with 17 significant digits.
+// withAllDigits rewrites the fractions in a JSON text, which encoding/json has written, with 17
+// significant digits. It copies texts and integers as they are.
 func withAllDigits(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for i := 0; i < len(text); {
 		end := i + 1
 		switch c := text[i]; {
-		case c == '"':
+		case c == '"': // a text: skip it, up to a quote that is not escaped
 			for ; text[end] != '"'; end++ {
 				if text[end] == '\\' {
 					end++

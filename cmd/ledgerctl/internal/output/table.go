@@ -62,6 +62,7 @@ func headOf(key string) string {
 	return strings.ReplaceAll(key, "_", " ")
 }
 
+// currencyOf returns the member "currency" of a struct, or "".
 func currencyOf(members []member) string {
 	for _, m := range members {
 		if text, is := m.value.(string); is && m.key == "currency" {
@@ -71,7 +72,8 @@ func currencyOf(members []member) string {
 	return ""
 }
 
-// shown returns the value of a member for a table.
+// shown returns the value of a member for a table: amounts of money with their currency, long
+// responses shortened, and other values as they are.
 func shown(m member, currency string) any {
 	amounts := []string{"price", "revenue", "paid", "earned", "refund"}
 	switch value := m.value.(type) {
@@ -85,7 +87,8 @@ func shown(m member, currency string) any {
 	return m.value
 }
 
-// cell returns a value for a cell of a table.
+// cell returns a value for a cell of a table: a time in RFC 3339 ("-" for the zero time), a slice
+// as its length, and other values as they are.
 func cell(value any) any {
 	if at, is := value.(time.Time); is {
 		if at.IsZero() {
@@ -176,6 +179,8 @@ func (t *Table) String() string {
 	return out.String()
 }
 
+// alignRows writes adjacent rows with aligned columns. Of each row it puts as many columns on a
+// line as fit, and the others on further lines, which are indented.
 func alignRows(out *strings.Builder, rows [][]string) {
 	widths := columnWidths(rows)
 	for _, row := range rows {
@@ -237,8 +242,9 @@ func alignCells(out *strings.Builder, indent int, cells []string, widths []int) 
 	}
 }
 
-// wrap breaks a text at spaces into lines of a width. A longer word, and a text of JSON, is not
-// broken, so that it can be copied from the terminal.
+// wrap breaks a text at spaces into lines of at most width characters. A longer word, and a text of
+// JSON, is not broken, so that it can be copied from the terminal. Spaces that begin a line are
+// kept as its indentation.
 func wrap(text string, width int) (lines []string) {
 	letters := []rune(text)
 	for len(letters) > width && !json.Valid([]byte(text)) {

@@ -52,7 +52,8 @@ func page(pager string, screen *os.File, stderr io.Writer, text string) bool {
 	if len(words) == 0 {
 		return false
 	}
-	// An interrupt is for the pager, which has the terminal. This process must outlive it.
+	// An interrupt is for the pager, which has the terminal. Without this channel it would also end
+	// this process, before the pager.
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
@@ -71,6 +72,7 @@ func (p *Printer) Progress(what string) func(done, total int) {
 	return func(done, total int) { p.progress(what, done, total) }
 }
 
+// progress draws the bar, which the first call creates.
 func (p *Printer) progress(what string, done, total int) {
 	if total == 0 {
 		return

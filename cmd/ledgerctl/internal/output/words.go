@@ -29,7 +29,8 @@ func escaped(text string) string {
 	}, text)
 }
 
-// Quoted quotes a value that could be mistaken for more than one field.
+// Quoted returns a value for a line of key=value fields. It is in quotes if it has a space, "=", a
+// quote or an invisible character, and could be mistaken for more than one field.
 func Quoted(value string) string {
 	ambiguous := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) || r == '=' || r == '"' }
 	if strings.IndexFunc(value, ambiguous) >= 0 {
@@ -41,7 +42,8 @@ func Quoted(value string) string {
 // Percent formats a share in per cent with two decimals.
 func Percent(share float64) string { return fmt.Sprintf("%.2f %%", 100*share) }
 
-// Listed joins values for people. It leaves out the middle of a long list.
+// Listed joins values with commas. Of more than twelve values it shows the first eleven, the last,
+// and their number.
 func Listed(values []string) string {
 	const most = 12
 	if len(values) <= most {
@@ -70,7 +72,8 @@ func Counted(n int, word string) string {
 // Stamp formats a time as logs do, in RFC 3339.
 func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// ListedValues is Listed, but lists only the first few of many values.
+// ListedValues is Listed, but of more than twenty values it shows only the first five and the
+// number of the others.
 func ListedValues(values []string) string {
 	const few, most = 5, 20
 	if len(values) <= most {
@@ -79,7 +82,8 @@ func ListedValues(values []string) string {
 	return fmt.Sprintf("%s and %d more", Listed(values[:few]), len(values)-few)
 }
 
-// Brief shortens a response in unary encoding for people.
+// Brief returns a response for people. A row of more than forty bits, as in unary encoding, is
+// replaced by how many of them are set.
 func Brief(response string) string {
 	const most = 40
 	if len(response) <= most || strings.Trim(response, "01") != "" {

@@ -32,6 +32,8 @@ type journalFlag struct {
 	Journal string `flag:"journal,required,reads"`
 }
 
+// restore runs the command journal restore, which creates the journal of a ledger again in a
+// database that has lost it. The new journal begins where the ledger's file ends.
 func (h *Host) restore(cmd *cobra.Command, _ []string, f *journalFlag) error {
 	return h.reopened(cmd, f.Journal, "the journal continues after the events of the file",
 		func(ctx context.Context, j *sharedJournal) (*ledger.Ledger, error) {
@@ -44,6 +46,8 @@ type acceptLossFlags struct {
 	Events uint64 `flag:"events"`
 }
 
+// acceptLoss runs the command journal accept-loss, which opens a ledger although its journal lacks
+// acknowledged events.
 func (h *Host) acceptLoss(cmd *cobra.Command, _ []string, f *acceptLossFlags) error {
 	return h.reopened(cmd, f.Journal, "the loss is accepted",
 		func(ctx context.Context, j *sharedJournal) (*ledger.Ledger, error) {
@@ -51,8 +55,9 @@ func (h *Host) acceptLoss(cmd *cobra.Command, _ []string, f *acceptLossFlags) er
 		})
 }
 
-// openWithLoss opens the ledger although events are lost, if it ends after the given number of
-// events.
+// openWithLoss opens the ledger although events are lost. events is the confirmation of the user:
+// the number of events that are left. If it is another number, the error reports the right one. If
+// no event is lost, that is an error, too.
 func (h *Host) openWithLoss(ctx context.Context, j *sharedJournal, events uint64) (*ledger.Ledger, error) {
 	l, err := h.Open(ctx, ledger.Options{Journal: j.Restore})
 	if err == nil {
@@ -70,7 +75,8 @@ func (h *Host) openWithLoss(ctx context.Context, j *sharedJournal, events uint64
 	return h.Open(ctx, ledger.Options{Journal: j.Restore})
 }
 
-// reopened opens the ledger through its journal, and prints the end of the log.
+// reopened opens the ledger by a function that changes its journal, closes it, and prints how many
+// events the log has. path is the file of --journal, and done describes the change.
 func (h *Host) reopened(cmd *cobra.Command, path, done string,
 	open func(context.Context, *sharedJournal) (*ledger.Ledger, error)) (err error) {
 	if err := h.Check(cmd); err != nil {
@@ -97,6 +103,8 @@ type dismissFlags struct {
 	Ledger string `flag:"ledger"`
 }
 
+// dismiss runs the command journal dismiss, after which the journal is trimmed without waiting for
+// a host.
 func (h *Host) dismiss(cmd *cobra.Command, args []string, f *dismissFlags) error {
 	head, err := dismissHost(cmd.Context(), h.Files, f.Journal, f.Ledger, args[0])
 	if err != nil {
@@ -114,7 +122,8 @@ func journalEnd(events uint64) (out output.Fields) {
 	return out
 }
 
-// settings are the settings of a journal in the file of --journal.
+// settings are the settings of a journal in the file of --journal. "ledgerctl serve --help"
+// explains them.
 type settings struct {
 	Database    string            `json:"database"`
 	Schema      string            `json:"schema"`
@@ -180,10 +189,10 @@ type sharedJournal struct {
 	Host    string // the name of this host
 	Address string // at which its keys are served
 	options pgjournal.Options
-	own     keyholder.Holder // the keys of this host
-	server  *http.Server     // of the keys
-	ended   chan error       // receives the error of server
-	now     atomic.Pointer[pgjournal.Journal]
+	own     keyholder.Holder                  // the keys of this host
+	server  *http.Server                      // of the keys
+	ended   chan error                        // receives the error of server
+	now     atomic.Pointer[pgjournal.Journal] // the journal that Find has opened last
 }
 
 // openJournal reads the file of settings, and serves the keys of this host until Close. The ledger
@@ -251,9 +260,10 @@ func (j *sharedJournal) Restore(ctx context.Context, w journal.Wanted) (journal.
 	return pgjournal.For(o)(ctx, w)
 }
 
-// dismissHost removes the base of a host from the journal of a ledger, and returns the head of the
-// journal. It opens neither the ledger's file nor the keys of this host, which a server may have
-// open.
+// dismissHost removes the record of a host's base (up to where its file has all events) from the
+// journal of a ledger, so that trimming no longer waits for this host. It returns the head (the
+// end) of the journal. path is the file of --journal; ledger is the id of the ledger, or "". It
+// opens neither the ledger's file nor the keys of this host, which a server may have open.
 func dismissHost(ctx context.Context, f *input.Files, path, ledger, host string) (head journal.Head, err error) {
 	s, err := readSettings(ctx, f, path)
 	if err != nil {
@@ -331,18 +341,19 @@ func (j *sharedJournal) Leader(ctx context.Context) (string, error) {
 	return now.Leader(ctx)
 }
 
-// Until waits until ctx ends, or until the keys can no longer be served. It then returns the error.
+// Until waits until ctx ends, and returns nil. If the keys can no longer be served before that, it
+// returns the error.
 func (j *sharedJournal) Until(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
 	case err := <-j.ended:
-		j.ended <- err
+		j.ended <- err // for Close
 		return err
 	}
 }
 
-// Close stops serving the keys.
+// Close stops serving the keys, and closes the directory of this host's keys.
 func (j *sharedJournal) Close() error {
 	err := j.server.Close()
 	if ended := <-j.ended; !errors.Is(ended, http.ErrServerClosed) {
@@ -351,6 +362,7 @@ func (j *sharedJournal) Close() error {
 	return errors.Join(err, j.own.Close())
 }
 
+// keyholder runs the command keyholder, which serves the keys of this host until it is interrupted.
 func (h *Host) keyholder(cmd *cobra.Command, _ []string, f *journalFlag) (err error) {
 	j, err := openJournal(cmd.Context(), h.Files, f.Journal)
 	if err != nil {

@@ -35,7 +35,8 @@ type limits struct {
 	Large       int           `flag:"limit-large-requests,positive" zero:"leave it out for the default"`
 }
 
-// check checks the limits, and sets the default of Connections.
+// check returns an error if the limits exclude each other, or need more open files than the process
+// may have. It sets the default of Connections.
 func (l *limits) check() error {
 	if l.PerAddress < 0 {
 		return output.UsageError("0 means no limit", "--limit-connections-per-address is below 0")
@@ -61,7 +62,7 @@ func spare(files int) int { return min(256, files/4) }
 // handler returns the limits for the handler of requests.
 func (l *limits) handler() ledgerhttp.Limits {
 	perAddress := l.PerAddress
-	if perAddress == 0 {
+	if perAddress == 0 { // no limit, which is −1 for the handler: its 0 is the default
 		perAddress = -1
 	}
 	return ledgerhttp.Limits{
@@ -72,7 +73,8 @@ func (l *limits) handler() ledgerhttp.Limits {
 	}
 }
 
-// server returns a server of a handler.
+// server returns an HTTP server for the handler, with the time limits for headers and idle
+// connections.
 func (l *limits) server(h *ledgerhttp.Handler) *http.Server {
 	s := h.Server()
 	s.ReadHeaderTimeout, s.IdleTimeout = l.Header, l.Idle

@@ -67,7 +67,8 @@ func listenOn(ctx context.Context, address string, s tlsFiles, f *input.Files,
 	return l, nil
 }
 
-// config returns the TLS configuration, or nil for no TLS.
+// config returns the TLS configuration, or nil for no TLS. It loads the certificate and its key
+// once to check them, and again for each connection.
 func (s tlsFiles) config(ctx context.Context, f *input.Files) (*tls.Config, error) {
 	if s == (tlsFiles{}) {
 		return nil, nil

@@ -83,6 +83,8 @@ func (h *Host) socketFile() string {
 	return path
 }
 
+// serve runs the command serve, which serves the ledger until the command is interrupted or the
+// ledger stops. With --journal, it also serves the keys of the journal to the other hosts.
 func (h *Host) serve(cmd *cobra.Command, _ []string, f *serveFlags) (err error) {
 	if err := h.Check(cmd); err != nil {
 		return err
@@ -133,7 +135,8 @@ func (h *Host) serve(cmd *cobra.Command, _ []string, f *serveFlags) (err error) 
 	return h.serveOn(cmd.Context(), f, handler, signer)
 }
 
-// serveOn serves the ledger of a handler.
+// serveOn serves the ledger of a handler, after it has printed the address. It returns an error if
+// the signing key is not the ledger's.
 func (h *Host) serveOn(ctx context.Context, f *serveFlags, handler *ledgerhttp.Handler, signer note.Signer) error {
 	l := handler.Ledger()
 	if signer != nil {
@@ -202,7 +205,8 @@ func serveUntil(ctx context.Context, handler *ledgerhttp.Handler, server *http.S
 // healthInterval is the interval of checks whether the ledger has stopped.
 const healthInterval = time.Second
 
-// watchStop returns a channel that receives the error of a ledger that stops before ctx ends.
+// watchStop returns a channel that receives an error if the ledger stops before ctx ends. It finds
+// this out by calling Health once a second, which also notices that another host has taken over.
 func watchStop(ctx context.Context, handler *ledgerhttp.Handler) <-chan error {
 	why := make(chan error, 1)
 	go func() {
@@ -279,8 +283,8 @@ func (h *Host) gate(
 	return gate, nil
 }
 
-// serveSigner returns the signing key, or nil if --signer is not given and the default file is
-// missing.
+// serveSigner returns the signing key. If --signer is not given and the default file is missing, it
+// warns, and returns nil.
 func (h *Host) serveSigner(ctx context.Context, f *serveFlags) (note.Signer, error) {
 	path := input.SignerFile(*h.DB)
 	if _, err := os.Stat(path); f.Signer.Path == "" && errors.Is(err, fs.ErrNotExist) {
@@ -290,6 +294,8 @@ func (h *Host) serveSigner(ctx context.Context, f *serveFlags) (note.Signer, err
 	return f.Signer.Load(ctx, h.Files, *h.DB)
 }
 
+// health runs the command health. A ledger that has stopped is printed and is also an error.
+// Without a role, nothing is known about the ledger, and nothing is printed.
 func (h *Host) health(cmd *cobra.Command, _ []string, _ *input.None) error {
 	health, err := h.Health(cmd.Context())
 	if health.Host.Role == "" {

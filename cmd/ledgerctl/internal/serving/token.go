@@ -25,6 +25,7 @@ type tokenFlags struct {
 	Tokens string `flag:"tokens,writes" kind:"token file"`
 }
 
+// tokenCommand returns the command token, with the commands add, remove and list below it.
 func (h *Host) tokenCommand() *cobra.Command {
 	of := &tokenFlags{}
 	cmd := input.Group("token", "say whether to add, to remove or to list tokens",
@@ -45,6 +46,7 @@ func (h *Host) tokenCommand() *cobra.Command {
 	return cmd
 }
 
+// orTokens returns the path of --tokens, or the default one beside the ledger.
 func (h *Host) orTokens(path string) string { return cmp.Or(path, h.tokensFile()) }
 
 type tokenAddFlags struct {
@@ -52,6 +54,8 @@ type tokenAddFlags struct {
 	Name string `flag:"name"` // of the buyer or person that the token is for
 }
 
+// tokenAdd adds a token to the token file, which it creates if necessary, and prints the token.
+// path is that of --tokens, or "".
 func (h *Host) tokenAdd(cmd *cobra.Command, name, path string, f *tokenAddFlags) error {
 	if path == "" {
 		if _, err := os.Stat(*h.DB); errors.Is(err, fs.ErrNotExist) {
@@ -66,6 +70,7 @@ func (h *Host) tokenAdd(cmd *cobra.Command, name, path string, f *tokenAddFlags)
 	}
 	token := httpapi.NewToken()
 	t.SHA256 = httpapi.HashToken(token)
+	// true: the file may be missing, for the first token
 	_, err := h.changeTokens(cmd.Context(), path, true, func(all []httpapi.Token) ([]httpapi.Token, error) {
 		if slices.ContainsFunc(all, func(other httpapi.Token) bool { return other.Name == t.Name }) {
 			return nil, output.UsageError("give it another NAME, or remove that one first",
@@ -90,9 +95,9 @@ func (h *Host) tokenAdd(cmd *cobra.Command, name, path string, f *tokenAddFlags)
 	return nil
 }
 
-// changeTokens changes the tokens of a file, and returns the new ones. If canCreate is set, the
-// file need not exist. The file to which path leads is locked, so that no other process changes it
-// concurrently under another name.
+// changeTokens replaces the tokens of a file by those that change returns, and returns these. If
+// canCreate is set, the file need not exist. The lock is that of the file to which path leads, so
+// that no other process changes the file concurrently, even by another path.
 func (h *Host) changeTokens(ctx context.Context, path string, canCreate bool,
 	change func([]httpapi.Token) ([]httpapi.Token, error)) ([]httpapi.Token, error) {
 	if err := h.CheckPlace("--tokens", path, ledgerfile.Tokens); err != nil {
@@ -181,7 +186,10 @@ func (h *Host) writeTokens(path string, file httpapi.TokenFile) error {
 	return out.SaveBytes(append(text, '\n'))
 }
 
+// tokenRemove removes the token with this name from the token file, and prints the tokens that are
+// left.
 func (h *Host) tokenRemove(ctx context.Context, name, path string) error {
+	// false: a missing file is an error
 	left, err := h.changeTokens(ctx, path, false, func(all []httpapi.Token) ([]httpapi.Token, error) {
 		left := slices.DeleteFunc(slices.Clone(all), func(t httpapi.Token) bool { return t.Name == name })
 		if len(left) == len(all) {

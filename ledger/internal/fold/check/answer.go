@@ -79,6 +79,7 @@ func noteAnswer(s *state.State, c *event.Answered, number uint64, cost privacy.E
 		return fault("query %q: not every object in the panel of %d was charged for the answer", c.Query, c.Objects)
 	}
 	noteSpent(&n.InProgress, cost, charged.Objects)
+	// Erased charges have no amount in their own events.
 	n.Erased.Spent += uint64(cost.Nano()) * charged.Erased
 	n.Charges, n.Answer = state.Charges{}, state.Answering{Event: number, Base: c.Base}
 	if !cost.IsZero() {

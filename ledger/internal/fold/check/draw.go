@@ -186,6 +186,8 @@ func Charged(s *state.State, c *event.Charged, ev event.Event) (d Draw, err erro
 	if err := noteCharge(n, c); err != nil {
 		return d, err
 	}
+	// [Answered] compares this with the answer that is raised: its noise must be about the same
+	// true values.
 	n.Renewed = max(n.Renewed, d.Chain.Since)
 	if err = checkBound(s, &d.Chain); err == nil {
 		d.Cost = c.Epsilon
