@@ -307,8 +307,8 @@ func (d *database) view(fn func(kv.Reader) error) (err error) {
 	if err != nil {
 		return err
 	}
-	// The deferred calls run from the last to the first: a fault becomes an error before that can be
-	// replaced by ErrOverwritten, and the transaction ends after that.
+	// The deferred calls run from the last to the first. A fault becomes an error, which may then
+	// be replaced by ErrOverwritten, and then the transaction ends.
 	defer d.releaseShared(shared, &err)
 	defer d.preferOverwritten(&err)
 	defer rescueFault(&err)
