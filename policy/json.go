@@ -132,9 +132,9 @@ type field struct {
 	value []byte
 }
 
-// code reads or writes one field, depending on c. It reads *value with read from the field's JSON,
-// or writes it with write. Without an error before, a missing or invalid field becomes the error of
-// c.
+// code reads or writes one field, depending on c.isReading. It sets *value to the result of read
+// for the field's JSON, or appends the field with write. When reading, a missing or invalid field
+// sets c.err. After an error, code sets no values.
 func code[T any](c *coder, name string, value *T, read func([]byte) (T, error), write func([]byte, T) []byte) {
 	if !c.isReading {
 		if len(c.buf) > 1 {
@@ -432,7 +432,7 @@ func cutValue(text []byte) (value, rest []byte) {
 // whiteSpace is the white space of JSON.
 const whiteSpace = " \t\n\r"
 
-// trim removes white space at the begin, and trimEnd at the end.
+// trim removes white space at the start, and trimEnd at the end.
 func trim(text []byte) []byte    { return bytes.TrimLeft(text, whiteSpace) }
 func trimEnd(text []byte) []byte { return bytes.TrimRight(text, whiteSpace) }
 

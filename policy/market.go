@@ -255,7 +255,7 @@ func (t *Terms) Offers(level privacy.Epsilon) bool {
 	return !level.IsZero() && t.HighestOffer(level) == level
 }
 
-// HighestOffer returns the highest level for sale that is at most most, or 0 if there is none.
+// HighestOffer returns the highest level for sale that is not above most, or 0 if there is none.
 func (t *Terms) HighestOffer(most privacy.Epsilon) privacy.Epsilon {
 	if t.max.Less(most) {
 		most = t.max

@@ -143,7 +143,7 @@ func (r linear) code(c *coder) rule {
 	return r
 }
 
-// shape checks the parameters.
+// shape checks the parameters. The limit is the ceiling at the end.
 func (r linear) shape() (shape, error) {
 	if err := cmp.Or(r.start.check("start"), r.end.check("end")); err != nil {
 		return shape{}, err

@@ -31,7 +31,7 @@ func (r unlock) code(c *coder) rule {
 	return r
 }
 
-// shape checks the parameters.
+// shape checks the parameters. The limit is the total.
 func (r unlock) shape() (shape, error) {
 	if r.total.IsZero() {
 		return shape{}, fmt.Errorf("total is 0")

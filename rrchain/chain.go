@@ -58,7 +58,7 @@ type encoding[R any] struct {
 // encodingOf returns the functions for the encoding R: randomized response for int, and unary
 // encoding for [Bits].
 func encodingOf[R int | Bits]() (e encoding[R]) {
-	switch e := any(&e).(type) {
+	switch e := any(&e).(type) { // the inner e points to the result
 	case *encoding[int]:
 		*e = encoding[int]{checkResponse, (*Sampler).Raise, (*Sampler).Between}
 	case *encoding[Bits]:

@@ -58,7 +58,7 @@ func newThreshold(t Interval) threshold {
 }
 
 // widened converts a threshold for cells of 2⁻⁶⁴ to one for cells of width·2⁻⁶⁴. U is then below t
-// only if the last part of the cell, width−1 after its begin, begins below lo.
+// only if the last part of the cell, width−1 units after its start, starts below lo.
 func (t threshold) widened(width uint64) threshold {
 	return threshold{t.lo - min(t.lo, width-1), t.hi} // not below 0; with 0, no cell is below
 }
@@ -86,7 +86,7 @@ func (t threshold) compare(u uint64) (below, open uint64) {
 // only on the random bits: it computes all results and selects one without a branch.
 func (mix *Mixture) Draw(source *Bits, first, second uint32) uint32 {
 	word := source.Uint64()
-	other, u := bits.Mul64(word, mix.m)    // the uniform value, and the begin of the cell of U
+	other, u := bits.Mul64(word, mix.m)    // the uniform value, and the start of the cell of U
 	_, cut := bits.Add64(u, mix.m-1, 0)    // not 0 if the cell of mW reaches into the next integer
 	isFirst, open1 := mix.first.compare(u) // all ones if U is below the threshold, and zero otherwise; the next two too
 	isEither, open2 := mix.either.compare(u)
@@ -137,7 +137,7 @@ func (r *lazyReal) split() uint64 {
 	for {
 		last := new(big.Int).Add(r.prefix, r.width) // becomes the integer part at the end of the cell
 		last.Sub(last, big.NewInt(1)).Rsh(last, uint(r.length))
-		whole := new(big.Int).Rsh(r.prefix, uint(r.length)) // the integer part at its begin
+		whole := new(big.Int).Rsh(r.prefix, uint(r.length)) // the integer part at its start
 		if whole.Cmp(last) == 0 {
 			r.prefix.Sub(r.prefix, last.Lsh(whole, uint(r.length)))
 			return whole.Uint64()

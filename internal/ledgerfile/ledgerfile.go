@@ -147,16 +147,17 @@ func CheckOutput(path string, as Kind, own ...string) error {
 }
 
 // checkPlace returns an [*OccupiedError] if path is the place of a companion. That is a path beside
-// a file that exists or is in own; the companion need not exist. last means that path is the output
-// itself, and not a directory that leads to it. The output may be in the place of a companion of
-// its own kind as. But unless it is a token file, the file beside it must be in own.
+// a ledger or a token file, or beside a file of own; the companion need not exist. last means that
+// path is the output itself, and not a directory that leads to it. The output may be in the place
+// of a companion of its own kind as. But unless it is a token file, the file beside it must be in
+// own.
 func checkPlace(path string, last bool, as Kind, own []string) error {
 	for _, c := range companions() {
 		main, found := strings.CutSuffix(path, c.ending) // main is the file that path would be beside
 		if !found || !c.existsBeside(main, own) {
 			continue
 		}
-		mine := contains(own, main) || as == Tokens
+		mine := contains(own, main) || as == Tokens // the caller may put a companion beside main
 		if !last || c.kind != as || !mine {
 			return &OccupiedError{Path: path, Kind: c.kind, Of: main}
 		}

@@ -56,6 +56,7 @@ func Recognize(path string) (Kind, error) {
 // where the page size says, which depends on the system that created the file.
 func isDatabase(file io.ReaderAt) bool {
 	const magic, headerSize = 0xED0CDAED, 16
+	// Where the first page begins, and the second one for each usual page size.
 	for _, page := range []int64{0, 4 << 10, 8 << 10, 16 << 10, 64 << 10} {
 		b := make([]byte, 4)
 		if _, err := file.ReadAt(b, page+headerSize); err != nil {

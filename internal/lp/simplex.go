@@ -161,7 +161,7 @@ func (w *walk) excess(r int) float64 {
 // replace puts constraint r, which is z·(basis matrix), into the basis at place i. It updates the
 // inverse and moves to the new vertex. z_i is the pivot.
 func (w *walk) replace(i, r int, z []float64) {
-	step := w.excess(r) / z[i]
+	step := w.excess(r) / z[i] // after the move, r is exactly at its bound
 	w.support = w.support[:0]
 	for k, zk := range z {
 		if math.Abs(zk) > 1e-14 && k != i {

@@ -301,8 +301,8 @@ func (s *summary) chain(question uint32) *chainSummary {
 }
 
 // respond adds a response at an ε to a chain, and to the list of responses. ev is the event that
-// records it. It records a fault if ε is 0 or already a level of the chain, or if the method does
-// not fit the place of ε among the levels.
+// records it. It records a fault if ε is 0 or already a level of the chain. It also does so if the
+// method does not fit the place of ε among the levels.
 func (s *summary) respond(question uint32, epsilon privacy.Epsilon, r event.Response, ev event.Event) {
 	ch := s.chain(question)
 	if _, recorded := ch.levels[epsilon]; recorded || epsilon.IsZero() || r.Method != ch.method(epsilon) {

@@ -46,7 +46,7 @@ func (dp Privacy) Law(boundary []float64, distance int) ([]float64, error) {
 	}
 	l := newLine(boundary, dp)
 	for distance > 0 {
-		below, _ := l.turning()
+		below, _ := l.turning() // the number of prefix sums below the threshold
 		// In the last step before a prefix sum passes the threshold, the gain of the output at the
 		// threshold is too small to be computed as a difference to 1. So that step is done
 		// separately.

@@ -26,10 +26,10 @@ type Preferences struct {
 }
 
 // NewPreferences returns preferences over the given number of outputs, from 2 to 1,024. orders are
-// the rainbows, which must be different permutations of all outputs. of gives each vertex the
-// number of its rainbow. Without orders, of gives each vertex its colour. A vertex then ranks its
-// own colour first and the other outputs in ascending order after it. With two outputs, this covers
-// all possible preferences. The arguments are copied.
+// the rainbows, which must be different permutations of all outputs. The argument of gives each
+// vertex the number of its rainbow. Without orders, it gives each vertex its colour. A vertex then
+// ranks its own colour first and the other outputs in ascending order after it. With two outputs,
+// this covers all possible preferences. The arguments are copied.
 //
 // NewPreferences returns [privacy.ErrInvalid] for invalid orders or outputs. For a rainbow that
 // does not exist, this is an [*InputError] with the vertex.
@@ -37,7 +37,7 @@ func NewPreferences(outputs int, orders [][]int, of []uint32) (*Preferences, err
 	if err := checkOutputs(outputs); err != nil {
 		return nil, err
 	}
-	copies := make([][]int, 0, max(outputs, len(orders)))
+	copies := make([][]int, 0, max(outputs, len(orders))) // without orders, one for each colour
 	for color := range outputs {
 		if orders == nil {
 			copies = append(copies, ownFirst(outputs, color))

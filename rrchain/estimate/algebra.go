@@ -121,7 +121,7 @@ func survival(degrees, x float64) float64 {
 		return math.Max(1-scale*sum, 0)
 	}
 	const least = 1e-300 // in place of 0 (Lentz's method)
-	// Lentz's method evaluates the fraction from its begin. c and d are ratios of successive
+	// Lentz's method evaluates the fraction from its start. c and d are ratios of successive
 	// numerators and denominators.
 	b := x + 1 - a
 	c, d := 1/least, 1/b

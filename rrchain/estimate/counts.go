@@ -180,8 +180,8 @@ func (s counted) step(int) float64 { return 1 / s.gap }
 
 func (s counted) weight() float64 { return s.n * s.gap * s.gap / s.prior }
 
-// covariance uses that a randomized response counts for one value only, while a unary response
-// counts for each value independently given the true value.
+// covariance (see [stratum]) uses that a randomized response counts for one value only. A unary
+// response counts for each value independently, given the true value.
 func (s counted) covariance(shares []float64) func(u, v int) float64 {
 	return func(u, v int) float64 {
 		ofU, ofV := s.q+s.gap*shares[u], s.q+s.gap*shares[v] // the probabilities that a response counts for u and v

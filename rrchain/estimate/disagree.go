@@ -138,6 +138,7 @@ func testable(parts []stratum, shares []float64) (levels []level, tested []int) 
 	}
 	slices.SortStableFunc(tested, func(u, v int) int { return cmp.Compare(shares[v], shares[u]) })
 	tested = tested[:min(len(tested), mostTested, len(shares)-1)]
+	// Without the rarest tested value, the remaining values have enough responses together with it.
 	if n := len(tested); n > 0 &&
 		slices.ContainsFunc(levels, func(l level) bool { return !l.hasEnough(l.together(tested), tested[n-1]) }) {
 		tested = tested[:n-1]

@@ -36,7 +36,7 @@ func simplest(low, high *big.Rat) *big.Rat {
 	// between their inverses.
 	least := new(big.Rat).Inv(new(big.Rat).Sub(high, whole))
 	rest := new(big.Rat).Sub(low, whole)
-	if rest.Sign() == 0 { // its inverse is infinite
+	if rest.Sign() == 0 { // its inverse is infinite: the simplest one is the next integer above least
 		least.Add(least, one)
 		least.SetInt(new(big.Int).Quo(least.Num(), least.Denom()))
 		return whole.Add(whole, least.Inv(least))

@@ -62,9 +62,9 @@ type journaling struct {
 	save func()
 }
 
-// cut reports whether the checkpoint that began last has exactly the events before a group, of
-// which there are before. Then the group begins a new segment of the journal, so that all earlier
-// segments can be trimmed after the checkpoint.
+// cut reports whether the checkpoint that began last contains exactly the events before a group;
+// the argument is their number. Then the group begins a new segment of the journal, so that all
+// earlier segments can be trimmed after the checkpoint.
 func (j *journaling) cut(before uint64) bool { return before > 0 && j.frozen.Load() == before }
 
 // startJournal creates a journal if there is none, and writes its name to the file before anything
@@ -206,8 +206,8 @@ func (l *Engine) putPlace(w kv.Writer, journal bool) error {
 	return errors.Join(err, putText(w, state.KeyPlace, place))
 }
 
-// isCopy reports whether the file is a copy of the one that the ledger was written to last, or the
-// journal a copy of the journal. It compares their present identities with the stored ones
+// isCopy reports whether the file or its journal is a copy: not the very file or directory that the
+// ledger was written to last. It compares their present identities with the stored ones
 // ([Engine.putPlace]), and returns false if the system cannot identify files.
 //
 // named means that the file names a journal, so that both are compared. alone means that the file

@@ -213,7 +213,7 @@ func (l *Engine) Erase(ctx context.Context) error {
 		if gone.Events < at.Events {
 			return fmt.Errorf("%w: %w", err, &journal.HeldError{Through: gone, Wanted: at, Reason: errNoBase})
 		}
-		err = nil // the checkpoint was completed in spite of ctx
+		err = nil // the journal is trimmed up to at, so the checkpoint was completed in spite of ctx
 	}
 	if err != nil {
 		return cmp.Or(l.Queue.Check(), err) // the error of a closed memtable does not say why it was closed

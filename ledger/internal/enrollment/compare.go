@@ -54,7 +54,7 @@ const perSnapshot = 4096
 
 // Run compares the table with the ledger, and passes each result to Found. It reads the rows and
 // the objects of the ledger side by side, both in the order of names. Each step of the loop reads
-// one snapshot, from the object after the name in the variable after.
+// one snapshot, and continues after the last object of the ledger that was compared.
 func (c *Comparison) Run(ctx context.Context) error {
 	rows, err := c.Table.open()
 	if err != nil {
@@ -75,10 +75,10 @@ func (c *Comparison) Run(ctx context.Context) error {
 	return nil
 }
 
-// some compares the next objects in one snapshot: those of the ledger after a name, and those that
-// only have rows. It stops after about 2·perSnapshot objects and rows. last is the last object of
-// the ledger that was compared, or after if there was none. more reports whether objects or rows
-// may be left.
+// some compares the next objects in one snapshot: those of the ledger whose names follow the name
+// after, and those that only have rows. It stops after about 2·perSnapshot objects and rows. last
+// is the last object of the ledger that was compared, or the name after if there was none. more
+// reports whether objects or rows may be left.
 func (c *Comparison) some(s *state.State, rows *cursor, after string) (last string, more bool, err error) {
 	listed, end, err := s.ObjectsAfter(after, perSnapshot) // end: the ledger has no further objects
 	if err != nil {

@@ -123,6 +123,7 @@ func (c *QuestionDefined) requests(Names) ([]Identity, error) {
 	return []Identity{DefineRequest(c.Question, ""), DefineRequest(c.Question, c.Encoding)}, nil
 }
 
+// references implements [referring].
 func (c *QuestionDefined) references() References { return References{Question: c.Number} }
 
 // PolicyDefined defines a policy under a number, by which chains refer to it.

@@ -43,6 +43,7 @@ func (c *Enrolled) mapTo(d *event.Enrolled, m *mapper) {
 	same(m, &c.Cap, &d.Cap)
 }
 
+// references implements [referring].
 func (c *Enrolled) references() References { return References{Question: c.Question, Policy: c.Policy} }
 
 // Withdrawn ends the participation of an object in all questions, until it is enrolled again.
@@ -97,6 +98,7 @@ func (c *EpochBegun) mapTo(d *event.EpochBegun, m *mapper) {
 	m.question(&c.Question, &d.Question)
 }
 
+// references implements [referring].
 func (c *EpochBegun) references() References { return References{Question: c.Question} }
 
 // TermsChanged sets the policy of the chain of an object and a question, and the cap of the
@@ -130,6 +132,7 @@ func (c *TermsChanged) mapTo(d *event.TermsChanged, m *mapper) {
 	same(m, &c.Consent, &d.Consent)
 }
 
+// references implements [referring].
 func (c *TermsChanged) references() References {
 	return References{Question: c.Question, Policy: c.Policy}
 }
@@ -174,6 +177,7 @@ func (c *ObjectRefused) mapTo(d *event.ObjectRefused, m *mapper) {
 	}
 }
 
+// references implements [referring].
 func (c *ObjectRefused) references() References { return References{Question: c.Question} }
 
 // Stated lists all events about an object, which proves that a statement made of them is complete.

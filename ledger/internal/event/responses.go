@@ -34,6 +34,7 @@ func (c *TruthBound) mapTo(d *event.TruthBound, m *mapper) {
 	m.tag(&c.Tag, &d.Truth)
 }
 
+// references implements [referring].
 func (c *TruthBound) references() References { return References{Question: c.Question} }
 
 // Released records a response.
@@ -67,6 +68,7 @@ func (c *Released) mapTo(d *event.Released, m *mapper) {
 	m.response(c.Object, Deal{Question: c.Question, Epsilon: c.Epsilon}, &c.Response, &d.Response, &d.Method)
 }
 
+// references implements [referring].
 func (c *Released) references() References { return References{Question: c.Question} }
 
 // Charged adds the ε of an answer to what an object has spent on a question. The answered event of
@@ -95,6 +97,7 @@ func (c *Charged) mapTo(d *event.Charged, m *mapper) {
 	same(m, &c.Epsilon, &d.Epsilon)
 }
 
+// references implements [referring].
 func (c *Charged) references() References { return References{Question: c.Question} }
 
 // Answered records the answer to a query about a panel of objects.
@@ -146,4 +149,5 @@ func (c *Answered) mapTo(d *event.Answered, m *mapper) {
 	m.note(err)
 }
 
+// references implements [referring].
 func (c *Answered) references() References { return References{Question: c.Question} }

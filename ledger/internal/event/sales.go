@@ -58,6 +58,7 @@ func (c *Reserved) mapTo(d *event.Reserved, m *mapper) {
 	}
 }
 
+// references implements [referring].
 func (c *Reserved) references() References { return References{Question: c.Question, Buyer: c.Buyer} }
 
 // Held is one object of the preceding reservation.
@@ -93,6 +94,7 @@ func (c *Held) mapTo(d *event.Held, m *mapper) {
 	}
 }
 
+// references implements [referring].
 func (c *Held) references() References { return References{Policy: c.Policy, Reservation: c.Sale} }
 
 // Cancelled ends a reservation.
@@ -148,6 +150,7 @@ func (c *SaleMade) mapTo(d *event.SaleMade, m *mapper) {
 	same(m, &c.Tally.Upgrades, &d.Upgrades)
 }
 
+// references implements [referring].
 func (c *SaleMade) references() References { return References{Question: c.Question, Buyer: c.Buyer} }
 
 // Sold is one object of the preceding sale, with its response, which is new or was recorded
@@ -191,4 +194,5 @@ func (c *Sold) mapTo(d *event.Sold, m *mapper) {
 	}
 }
 
+// references implements [referring].
 func (c *Sold) references() References { return References{Sale: c.Sale} }

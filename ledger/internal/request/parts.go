@@ -12,12 +12,12 @@ import (
 
 // Work is what a request over many objects does with them.
 type Work interface {
-	// Precheck reads the objects of the panel after the object named after, before anything is
+	// Precheck reads the objects of the panel whose names follow the name after, before anything is
 	// written. It may refuse the request. It returns the number of these objects, or 0 if it did
 	// not count them.
 	Precheck(ctx context.Context, p Panel, after string) (int, error)
-	// Truths gets the true values for the next part, which begins after the object named after.
-	// Values that Precheck has kept are not requested again.
+	// Truths gets the true values for the next part, which begins with the object that follows the
+	// name after. Values that Precheck has kept are not requested again.
 	Truths(ctx context.Context, after string) error
 	// Decide decides about the objects of one part. It may record changes itself, and returns the
 	// changes that it has not recorded. The objects may differ from those that Precheck read.
@@ -171,8 +171,8 @@ func (e *Executor) Bulk(ctx context.Context, r Bulk) (Outcome, error) {
 	return b.outcome, err
 }
 
-// EachPart calls visit for each part of the panel after the object named after, with a new snapshot
-// for each part. It ends with the first error, also of ctx.
+// EachPart calls visit for each part of the panel from the object that follows the name after, with
+// a new snapshot for each part. It ends with the first error, also of ctx.
 func (e *Executor) EachPart(
 	ctx context.Context, p *Panel, after string, visit func(s *state.State, names []string) error,
 ) error {

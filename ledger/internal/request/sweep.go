@@ -119,7 +119,8 @@ type need struct {
 }
 
 // needs returns, by question, the objects of the next part whose true values are needed and were
-// not requested yet. The part begins after the object named after. It is empty if none are missing.
+// not requested yet. The part begins with the object that follows the name after. The map is empty
+// if no value is missing.
 func (sw *sweep) needs(ctx context.Context, after string) (needs map[uint32]*need, err error) {
 	needs = map[uint32]*need{}
 	err = sw.Engine.View(ctx, func(s *state.State) error {

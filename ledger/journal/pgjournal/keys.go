@@ -111,6 +111,8 @@ func (j *Journal) key(ctx context.Context, id keyholder.Segment) (keyholder.Key,
 	for _, other := range ask(ctx, patience, j.Others,
 		func(ctx context.Context, h keyholder.Holder) (keyholder.Key, error) { return h.Get(ctx, j.Name(), id) }) {
 		if other.err == nil {
+			// A copy on this host, so that this host can continue the journal without the other
+			// one.
 			return other.found, j.Keys.Put(ctx, j.Name(), id, other.found)
 		}
 		missing = errors.Join(missing, fmt.Errorf("%s: %w", other.of.Name(), other.err))

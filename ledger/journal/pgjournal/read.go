@@ -29,7 +29,7 @@ func (j *Journal) Read(ctx context.Context, after journal.Position) iter.Seq2[jo
 	return func(yield func(journal.Group, error) bool) {
 		r := &reader{Journal: j, tail: after}
 		for {
-			g, err := r.next(ctx)
+			g, err := r.next(ctx) // an error, except io.EOF, is the last element of the sequence
 			if errors.Is(err, io.EOF) || !yield(g, err) || err != nil {
 				return
 			}
@@ -107,11 +107,11 @@ func (r *reader) fill(ctx context.Context) error {
 // that was read before are missing ([journal.ErrLost]).
 func (r *reader) follows(v view, found []frame) error {
 	if r.tail.Events < v.begin.Events || r.tail.Events > v.end.Events {
-		return v.checkPosition(r.tail)
+		return v.checkPosition(r.tail) // ErrTrimmed or ErrLost
 	}
 	if len(found) > 0 {
 		f := found[0]
-		v.known = f.group.Before == r.tail && f.number == len(r.frames)
+		v.known = f.group.Before == r.tail && f.number == len(r.frames) // fetch does not set it
 		// If the reader has read something before, a group ends at tail, so a frame must be
 		// missing.
 		if !v.known && (r.moved || len(r.frames) > 0) {

@@ -21,6 +21,7 @@ import (
 // has another journal; a [*LostError] if the file lacks what was acknowledged.
 func (j *Journal) restore(ctx context.Context, w journal.Wanted) error {
 	digits, is := strings.CutPrefix(w.Name, "postgres:")
+	// copy sets j.id, and shows that the id is not too short.
 	if id, err := hex.DecodeString(digits); !is || err != nil || copy(j.id[:], id) != len(j.id) ||
 		len(id) != len(j.id) || !fits(w.At) {
 		return fmt.Errorf("%w: %.60q is not the name of a journal in PostgreSQL", journal.ErrForked, w.Name)
@@ -61,6 +62,7 @@ func (j *Journal) checkAcknowledged(ctx context.Context, at journal.Position) (t
 	for _, host := range seen {
 		term = max(term, host.found.term)
 		m := host.found.mark
+		// has is whether a ledger that ends at this position has what the host acknowledged.
 		if has := m.Position.Events < at.Events || m.Position == at; m.Term > 0 && !has && !accept {
 			return 0, false, &LostError{End: at, Acknowledged: m.Position, Host: host.of.Name()}
 		}

@@ -129,9 +129,9 @@ func (o *settings) dial(ctx context.Context) (*session, error) {
 const applicationName = "sluice "
 
 // configure sets the parameters of the session, including what its commits wait for, and sets
-// s.pid. The server ends a transaction of the session that is idle for longer than timeout. It
-// returns an errServer if the server is not PostgreSQL, too old, a standby, read-only, or does not
-// flush.
+// s.pid. The server then ends a transaction of the session that is idle for longer than timeout.
+// The error is an errServer if the server is not PostgreSQL, too old, a standby, read-only, or does
+// not flush.
 func (s *session) configure(ctx context.Context, host string, timeout time.Duration) error {
 	var standby bool
 	var number int
