@@ -307,14 +307,16 @@ func (d *database) view(fn func(kv.Reader) error) (err error) {
 	if err != nil {
 		return err
 	}
+	// The deferred calls run from the last to the first. A fault becomes an error, which may then
+	// be replaced by ErrOverwritten, and then the transaction ends.
 	defer d.releaseShared(shared, &err)
 	defer d.preferOverwritten(&err)
 	defer rescueFault(&err)
 	if err := shared.check(); err != nil {
 		return err
 	}
-	r := shared.old // a copy, because each reader has its own list of buckets
-	r.known = r.first[:0]
+	r := shared.old       // a copy, because each reader has its own list of buckets
+	r.known = r.first[:0] // the array of the copy
 	defer r.end()
 	err = fn(&r)
 	if changed := shared.check(); changed != nil {
@@ -348,6 +350,7 @@ func (d *database) run(writable bool, fn func(*transaction) error) (err error) {
 	if err != nil {
 		return err
 	}
+	// The deferred calls run from the last to the first, as in view.
 	defer tx.end(&err)
 	defer d.preferOverwritten(&err)
 	defer rescueFault(&err)
@@ -548,8 +551,8 @@ func (t *transaction) end(err *error) {
 	}
 }
 
-// commit makes a transaction durable. After a failed commit, closing the file writes nothing more,
-// because what did not reach the disk could then appear to be durable.
+// commit makes a transaction durable. After a failed commit nothing more is written, not even when
+// the file is closed. Otherwise what did not reach the disk could then appear to be durable.
 func (t *transaction) commit() (err error) {
 	defer t.in.rescueLocked(&err)
 	number := uint64(t.tx.ID())
@@ -564,7 +567,7 @@ func (t *transaction) commit() (err error) {
 
 // bucket returns a bucket, and keeps it for later calls. It returns nil and no error if there is no
 // such bucket. It returns an error if the pages of the bucket are too damaged to be followed. It
-// first searches the pages without bbolt, which checks the pages that bbolt then reads.
+// first finds the bucket without bbolt, and so checks the pages that bbolt then reads.
 func (t *transaction) bucket(name string) (b *bucket, err error) {
 	defer rescue(&err)
 	for b := t.buckets; b != nil; b = b.next {

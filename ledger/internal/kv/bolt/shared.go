@@ -32,9 +32,10 @@ func (d *database) acquireShared() (*shared, error) {
 	return &shared{tx, 1}, err
 }
 
-// joinShared adds a reader to the shared transaction, and returns it. The first reader begins it.
-// joinShared returns nil if readers do not share now, or if begin would return an error for this
-// file.
+// joinShared adds a reader to the shared transaction, and returns it. The first reader begins it;
+// the error is that of begin. joinShared returns nil and no error if readers do not share now. It
+// also does so after the file was overwritten or bbolt has panicked, so that acquireShared returns
+// that error.
 func (d *database) joinShared() (*shared, error) {
 	d.sharing.mu.Lock()
 	defer d.sharing.mu.Unlock()
