@@ -34,7 +34,7 @@ type Budgets interface {
 
 // CheckPeople returns an error if no person in a file is enrolled in the question. Then the column
 // is probably not that of the ids, and its cells may be true values, so the error contains no cell.
-// Commands call it before a request that prints or records whom it refuses.
+// Commands call it before a request that prints or records the names of refused people.
 //
 // It reports no other error: such an error also fails the request, or is caused by a token that may
 // not request budgets.

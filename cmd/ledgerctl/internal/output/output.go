@@ -238,8 +238,8 @@ func (p *Printer) WarnTruths(changed, invalid []string) {
 	p.warnOf("the true value is not a value of the question", invalid)
 }
 
-// warnOf warns of the people to whom what applies. It names the first twenty.
-func (p *Printer) warnOf(what string, people []string) {
+// warnOf prints a warning with a fault and the names of the people that have it: the first twenty.
+func (p *Printer) warnOf(fault string, people []string) {
 	if len(people) == 0 {
 		return
 	}
@@ -252,7 +252,7 @@ func (p *Printer) warnOf(what string, people []string) {
 		}
 		shown = append(shown, fmt.Sprintf("%q", name))
 	}
-	p.Warn("confidential: " + what + ", for " + strings.Join(shown, ", "))
+	p.Warn("confidential: " + fault + ", for " + strings.Join(shown, ", "))
 }
 
 // withLists returns a copy of a value without nil slices, so that no list is null in JSON.
