@@ -31,7 +31,7 @@ func elsewhere() map[string]bool {
 // variables, that of a type for its only field. A method needs none if an interface of its package
 // says what it does.
 func TestExportedNames_HaveComments(t *testing.T) {
-	files, told, said := map[goFile]*ast.File{}, map[string]bool{}, map[string]map[string]bool{}
+	files, hasDoc, said := map[goFile]*ast.File{}, map[string]bool{}, map[string]map[string]bool{}
 	for _, f := range goFiles(t) {
 		if f.isTest {
 			continue
@@ -41,10 +41,10 @@ func TestExportedNames_HaveComments(t *testing.T) {
 			said[f.pkg] = elsewhere()
 		}
 		maps.Copy(said[f.pkg], contracts(file))
-		files[f], told[f.pkg] = file, told[f.pkg] || file.Doc != nil
+		files[f], hasDoc[f.pkg] = file, hasDoc[f.pkg] || file.Doc != nil
 	}
 	for f, file := range files {
-		if !told[f.pkg] {
+		if !hasDoc[f.pkg] {
 			t.Errorf("%s: package %s has no comment", f.path, file.Name.Name)
 		}
 		for _, name := range silent(file, said[f.pkg]) {
@@ -56,14 +56,14 @@ func TestExportedNames_HaveComments(t *testing.T) {
 // What is found, and what is let be.
 func TestUndocumented_NameWithoutComment_IsFound(t *testing.T) {
 	const text = `package p
-// Told is a comment.
-type Told struct {
+// Named is a comment.
+type Named struct {
 	Field, Found int
 	Said int // a comment
 	Inner struct { Deep, Deeper int; Deepest bool }
 	One struct { Nothing int } // a comment
 	hidden int
-	Told2
+	Named2
 	Tagged int "json:\"tagged\" doc:\"A sentence that others read.\""
 	Found7 int "json:\"doc\""
 	Found8 int "json:\"x\" doc:\"\""
@@ -76,8 +76,8 @@ type Found2 interface {
 	Do()
 	Found3()
 }
-func (Told) Do() {}
-func (Told) Found4() {}
+func (Named) Do() {}
+func (Named) Found4() {}
 func (*hidden) Nothing() {}
 func Found5() {}
 type hidden struct { Nothing int }
@@ -176,7 +176,7 @@ func receiver(of ast.Expr) *ast.Ident {
 	}
 }
 
-// tagged tells whether the tag of a field says what it is, for readers of the code and of the
+// tagged reports whether the tag of a field says what it is, for readers of the code and of the
 // document of an API alike: in words that begin with a capital letter and end with a full stop.
 func tagged(field *ast.Field) bool {
 	if field.Tag == nil {

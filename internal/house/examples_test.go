@@ -12,7 +12,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-// An example is read from top to bottom: it is one short program with a test, and stands in
+// An example is read from top to bottom: it is one short program with a test, and is named in
 // README.md and in .ci/run.
 func TestExamples_AreShort(t *testing.T) {
 	const most = 150 // lines of Go in an example, but for its tests

@@ -82,8 +82,9 @@ func sources(t *testing.T) (all []source) {
 	return all
 }
 
-// fault says what is wrong with an import, and where the thing belongs; "" if nothing is. What is
-// not a test imports what its row allows; a test also anything that stands above its own row.
+// fault returns what is wrong with an import, and where the imported code belongs, or "" if nothing
+// is. Code that is no test imports what its row allows. A test also imports any package in a row
+// above its own.
 func fault(plan []room, s source) string {
 	from, to := rowOf(plan, s.pkg), rowOf(plan, s.imports)
 	if from < 0 || to < 0 {
@@ -105,7 +106,7 @@ func fault(plan []room, s source) string {
 		return fmt.Sprintf("%s: %s (%s) does not import %s (%s): what needs both belongs in a package that may, or further down; the plan is in internal/house",
 			s.path, s.pkg, plan[from].what, s.imports, plan[to].what)
 	}
-	return fmt.Sprintf("%s: %s (%s) stands below %s (%s), and arrows run down: what needs both belongs there or above it, what both need below %s",
+	return fmt.Sprintf("%s: %s (%s) is below %s (%s), and arrows run down: what needs both belongs there or above it, what both need below %s",
 		s.path, s.pkg, plan[from].what, s.imports, plan[to].what, s.pkg)
 }
 
@@ -118,7 +119,7 @@ func TestImports_FollowThePlan(t *testing.T) {
 	}
 }
 
-// The plan itself runs down, and has no room that nobody lives in.
+// The rows of the plan allow imports of rows above them only, and each row has a package.
 func TestPlan_ArrowsRunDown(t *testing.T) {
 	rooms := plan()
 	lived := map[int]bool{rowOf(rooms, "internal/house"): true}
@@ -127,7 +128,7 @@ func TestPlan_ArrowsRunDown(t *testing.T) {
 	}
 	for i, r := range rooms {
 		for may := range strings.FieldsSeq(r.may) {
-			to := -1 // the last row that it stands for
+			to := -1 // the last row that it means
 			for j := range rooms {
 				if covers(may, rooms[j].name) || rooms[j].name == may {
 					to = j
@@ -166,7 +167,7 @@ func TestFunctions_AreShort(t *testing.T) {
 	check.That(t, median <= 10, "half of the functions have more than %d lines", median)
 }
 
-// isPublic tells whether users of the library import a package.
+// isPublic reports whether users of the library import a package.
 func isPublic(pkg string) bool {
 	for part := range strings.SplitSeq(pkg, "/") {
 		if slices.Contains([]string{"internal", "cmd", "examples", "docs"}, part) {
@@ -230,13 +231,13 @@ func exported(file *ast.File) (names []string) {
 	return names
 }
 
-// What the plan forbids is found, and told in words that say where the thing belongs.
+// An import that the plan forbids is found, and the error says where the code belongs.
 func TestImportCheck_WrongImport_IsReported(t *testing.T) {
 	for _, c := range []struct{ path, imports, want string }{
-		{"privacy/text.go", "ledger", "privacy (ε and δ as exact decimals) stands below ledger (what a host calls)"},
-		{"policy/market.go", "rrchain", "policy (ceilings over time, and prices) stands below rrchain"},
+		{"privacy/text.go", "ledger", "privacy (ε and δ as exact decimals) is below ledger (what a host calls)"},
+		{"policy/market.go", "rrchain", "policy (ceilings over time, and prices) is below rrchain"},
 		{"rrchain/draw.go", "policy", "rrchain (chains of randomized responses) does not import policy"},
-		{"policy/market_test.go", "ledger", "stands below"},
+		{"policy/market_test.go", "ledger", "is below"},
 		{"somewhere/new.go", "privacy", "package somewhere is not in the plan"},
 		{"ledger/new.go", "elsewhere", "package elsewhere is not in the plan"},
 		{"examples/new/main.go", "internal/lp", "examples/new (programs that show how) does not import"},

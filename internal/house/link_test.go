@@ -9,7 +9,7 @@ import (
 )
 
 // linked returns which packages a package links, outside of the module too, that are some of these
-// or stand below them.
+// or below them.
 func linked(t *testing.T, folder string, without ...string) (found []string) {
 	t.Helper()
 	ours, others := closureOn(t, build.Default, root(), folder)

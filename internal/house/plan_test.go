@@ -10,7 +10,7 @@ type room struct {
 }
 
 // plan lists all packages from the bottom up: an arrow leads only to a row above its own. A name
-// that ends in /... stands for all packages below it. To let a package import another, add it to
+// that ends in /... means all packages below it. To let a package import another, add it to
 // the row here, and ask first whether what is wanted does not belong further down.
 func plan() []room {
 	return []room{
@@ -19,7 +19,7 @@ func plan() []room {
 		{"internal/check", "checks of errors and conditions: nothing but tests import it", "privacy"},
 		{"internal/stattest", "statistics for tests", "internal/testenv"},
 		{"internal/exact", "exact draws", ""},
-		{"internal/ledgerfile", "files: replaced atomically, locked, told from copies; which belong to a ledger", ""},
+		{"internal/ledgerfile", "files: replaced atomically, locked, distinguished from copies; which belong to a ledger", ""},
 		{"internal/lp", "linear programs with certificates", "privacy"},
 		{"policy", "ceilings over time, and prices", "privacy internal/exact"},
 		{"rrchain", "chains of randomized responses", "privacy internal/exact"},
@@ -41,7 +41,7 @@ func plan() []room {
 		{"ledger/journal", "what a durable log must promise", "ledger/internal/errs"},
 		{"ledger/journal/journaltest", "what any journal must pass", "ledger/internal/errs ledger/journal"},
 		{"ledger/internal/journalfile", "a journal in a directory", "ledger/internal/errs ledger/internal/wire ledger/journal internal/ledgerfile"},
-		{"internal/pgtest", "PostgreSQL servers, what lies before them, and certificates of hosts: nothing but tests import it", "internal/testenv"},
+		{"internal/pgtest", "PostgreSQL servers, proxies before them, and certificates of hosts: nothing but tests import it", "internal/testenv"},
 		{"ledger/journal/keyholder", "keys of journals, on the hosts that may go on with them", "ledger/internal/errs ledger/internal/wire ledger/journal internal/ledgerfile"},
 		{"ledger/journal/pgjournal", "a journal in PostgreSQL", "ledger/internal/errs ledger/internal/lock ledger/internal/wire ledger/journal ledger/journal/keyholder"},
 		{"ledger/internal/kv", "ordered keys in buckets, and a store of them in memory", "ledger/internal/errs"},
@@ -51,7 +51,7 @@ func plan() []room {
 		{"ledger/internal/rules", "who may have what, and what is drawn", "ledger/internal/state ledger/internal/errs ledger/internal/event ledger/api policy privacy rrchain rrchain/finite"},
 		{"ledger/internal/fold/check", "which events no ledger can have written", "ledger/internal/errs ledger/internal/event ledger/internal/rules ledger/internal/state ledger/api policy privacy"},
 		{"ledger/internal/fold", "what events do to the state", "ledger/internal/errs ledger/internal/event ledger/internal/fold/check ledger/internal/merkle ledger/internal/state ledger/internal/wire"},
-		{"ledger/observe", "what is told in numbers", "ledger/api"},
+		{"ledger/observe", "what is observed, in numbers", "ledger/api"},
 		{"ledger/internal/engine", "the queue of requests, commits and snapshots", "ledger/internal/errs ledger/internal/event ledger/internal/fold ledger/internal/callback ledger/internal/kv ledger/internal/merkle ledger/internal/state ledger/internal/memtable ledger/internal/wire ledger/journal ledger/observe ledger/api"},
 		{"ledger/internal/documents", "receipts, statements and checkpoints are made", "ledger/api ledger/evidence ledger/internal/engine ledger/internal/errs ledger/internal/event ledger/internal/callback ledger/internal/kv ledger/internal/merkle ledger/internal/state ledger/observe"},
 		{"ledger/internal/request", "the requests that change a ledger", "ledger/internal/callback ledger/internal/engine ledger/internal/errs ledger/internal/event ledger/internal/fold " +
@@ -80,11 +80,11 @@ func plan() []room {
 		{"internal/trial/...", "the ledger against a model, under load, on other disks, before attackers, in a market and a shop: nothing but tests", ""},
 		{"internal/house", "the plan", ""},
 		{"internal/mutants", "faults, and the tests that catch them: nothing but lists and tests", ""},
-		{"docs", "the documentation, run as it stands: nothing but tests", ""},
+		{"docs", "the documentation, run as it is: nothing but tests", ""},
 	}
 }
 
-// covers tells whether a row's name stands for a package.
+// covers reports whether a row's name means a package.
 func covers(name, pkg string) bool {
 	if below, all := strings.CutSuffix(name, "/..."); all {
 		return strings.HasPrefix(pkg, below+"/")

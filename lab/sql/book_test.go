@@ -184,7 +184,7 @@ func testRefusals(t *testing.T, at place) {
 	wantObject(t, b, "bob", "2", "2")
 }
 
-// known reports the same true value for everyone.
+// known reports the same true value for all objects.
 func known(names []string) ([]int, error) { return make([]int, len(names)), nil }
 
 func testBulk(t *testing.T, at place) {
@@ -365,7 +365,7 @@ func sluiceEvents(path string) (all []shape, err error) {
 	defer file.Close()
 	err = file.View(func(tx *bbolt.Tx) error {
 		return tx.Bucket([]byte("events")).ForEach(func(_, record []byte) error {
-			_, n := binary.Uvarint(record[1:]) // behind the form comes the previous event
+			_, n := binary.Uvarint(record[1:]) // after the form, the previous event
 			rest := record[1+n:]
 			length, n := binary.Uvarint(rest)
 			public := rest[n : n+int(length)]

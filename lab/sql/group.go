@@ -6,7 +6,7 @@ import (
 )
 
 // group lets callers share transactions, as Sluice does. The first caller leads: it commits for all
-// callers that are queued by then, and makes the next caller the leader.
+// callers that are queued at that time, and makes the next caller the leader.
 type group struct {
 	mu      sync.Mutex
 	queue   []*call
